@@ -1,3 +1,5 @@
 module pawl
 
 go 1.26
+
+require github.com/adhocore/gronx v1.20.4

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// histogram counts values in buckets that double: bucket i holds what is at
+// most unit << i, the last one the rest. Adding is two atomic additions, so it
+// may stand in the critical section; reading never stops an adder.
+type histogram struct {
+	unit   uint64
+	counts [histogramBuckets]atomic.Uint64
+	sum    atomic.Uint64
+}
+
+const histogramBuckets = 28
+
+func (h *histogram) add(v uint64) {
+	i := 0
+	if v > h.unit {
+		i = bits.Len64((v - 1) / h.unit)
+	}
+	if i >= histogramBuckets {
+		i = histogramBuckets - 1
+	}
+	h.counts[i].Add(1)
+	h.sum.Add(v)
+}
+
+// view copies the histogram; scale turns its unit into the one that is shown.
+func (h *histogram) view(scale float64) Histogram {
+	var v Histogram
+	for i := range h.counts {
+		v.Count += h.counts[i].Load()
+		if i < histogramBuckets-1 {
+			v.Upper = append(v.Upper, float64(h.unit<<i)*scale)
+			v.Below = append(v.Below, v.Count)
+		}
+	}
+	v.Sum = float64(h.sum.Load()) * scale
+	return v
+}
+
+// Histogram is a copy of one distribution.
+type Histogram struct {
+	Upper []float64 // bucket bounds, ascending, inclusive; beyond the last is unbounded
+	Below []uint64  // how many values were at most Upper[i]
+	Count uint64    // of all values
+	Sum   float64   // of all values
+}
+
+// Histograms are the distributions that the engine keeps since it opened.
+type Histograms struct {
+	SyncSeconds  Histogram // one write and sync of a group
+	GroupRecords Histogram // records in a group
+	GroupBytes   Histogram // bytes of a group
+	WaitSeconds  Histogram // a job's first delivery minus the moment it became ready
+	RunSeconds   Histogram // an ACK minus the delivery it belongs to
+	TurnSeconds  Histogram // one stay in the critical section
+}
