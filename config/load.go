@@ -1,0 +1,214 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/pflag"
+)
+
+// A Set is a Config together with what every value came from.
+type Set struct {
+	Config  Config
+	Options []Option // in the order of the flags
+
+	fs *pflag.FlagSet
+}
+
+// New makes a Set of defaults. Flags gives its flag set, to parse the command
+// line with; Load does the rest.
+func New(name string) *Set {
+	s := &Set{fs: pflag.NewFlagSet(name, pflag.ContinueOnError)}
+	s.fs.SortFlags = false
+	s.fs.Usage = func() {}
+	define(s.fs, &s.Config)
+	return s
+}
+
+// Flags is the flag set; the caller may add flags of its own, which are not
+// options.
+func (s *Set) Flags() *pflag.FlagSet { return s.fs }
+
+// Load makes a Set from a command line without the subcommand. Words that are
+// no flags are an error. lookup is os.LookupEnv or like it.
+func Load(args []string, lookup func(string) (string, bool)) (*Set, error) {
+	s := New("config")
+	if err := s.fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if s.fs.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", s.fs.Arg(0))
+	}
+	return s, s.Load(lookup)
+}
+
+// Load fills what the flags, parsed before, have left open: from the
+// environment, then from the file. All that is wrong is reported at once. It
+// must be called once.
+func (s *Set) Load(lookup func(string) (string, bool)) error {
+	known := New("").fs // tells options from flags that the caller added
+	origin := map[string]string{}
+	s.fs.Visit(func(f *pflag.Flag) { origin[f.Name] = "flag" })
+	var errs []error
+	known.VisitAll(func(f *pflag.Flag) {
+		o := Option{Name: f.Name}
+		if text, ok := lookup(o.Env()); ok && origin[f.Name] == "" {
+			if err := s.fs.Set(f.Name, text); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", o.Env(), bare(err)))
+			}
+			origin[f.Name] = "env " + o.Env()
+		}
+	})
+	if path := s.Config.File; path != "" {
+		errs = append(errs, s.loadFile(path, known, origin)...)
+	}
+	if f := s.fs.Lookup("backend"); f.Value.String() == "memory" {
+		s.Config.Ephemeral = true
+		if origin["ephemeral"] == "" {
+			origin["ephemeral"] = origin["backend"]
+		}
+	}
+	known.VisitAll(func(d *pflag.Flag) {
+		f := s.fs.Lookup(d.Name)
+		o := Option{Name: f.Name, Usage: f.Usage, Reload: reloadable[f.Name], Value: f.Value.String(), Default: f.DefValue, Origin: "default"}
+		if from := origin[f.Name]; from != "" {
+			o.Origin = from
+		}
+		s.Options = append(s.Options, o)
+	})
+	return errors.Join(append(errs, s.Config.validate()...)...)
+}
+
+// Option is the option of that name, the zero Option when there is none.
+func (s *Set) Option(name string) Option {
+	for _, o := range s.Options {
+		if o.Name == name {
+			return o
+		}
+	}
+	return Option{}
+}
+
+// usersKey is the table of the file that is no option.
+const usersKey = "users"
+
+func (s *Set) loadFile(path string, known *pflag.FlagSet, origin map[string]string) (errs []error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return []error{err} // names the path
+	}
+	var file map[string]any
+	if _, err := toml.Decode(string(data), &file); err != nil {
+		var parse toml.ParseError
+		if errors.As(err, &parse) {
+			return []error{fmt.Errorf("%s:%d: %s", path, parse.Position.Line, parse.Message)}
+		}
+		return []error{fmt.Errorf("%s: %w", path, err)}
+	}
+	keys := []string{usersKey}
+	known.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "config" { // a file cannot name another one
+			keys = append(keys, Option{Name: f.Name}.Key())
+		}
+	})
+	for _, key := range slices.Sorted(maps.Keys(file)) {
+		value := file[key]
+		if key == usersKey {
+			if err := s.loadUsers(path, value); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", path, err))
+			}
+			continue
+		}
+		if !slices.Contains(keys, key) {
+			hint := ""
+			if near := Nearest(key, keys); near != "" {
+				hint = fmt.Sprintf(", did you mean %s?", near)
+			}
+			errs = append(errs, fmt.Errorf("%s: unknown key %s%s", path, key, hint))
+			continue
+		}
+		text, err := scalar(value)
+		name := strings.ReplaceAll(key, "_", "-")
+		if err == nil && origin[name] == "" {
+			origin[name] = "file " + path
+			err = bare(s.fs.Set(name, text))
+		} else if err == nil {
+			err = bare(known.Set(name, text)) // outvoted, but it must be right
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", path, key, err))
+		}
+	}
+	return errs
+}
+
+// loadUsers reads the [users] table: a name and a line of rules each.
+func (s *Set) loadUsers(path string, value any) error {
+	table, ok := value.(map[string]any)
+	if !ok {
+		return errors.New("users must be a table of name = \"rules\"")
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("holds users but can be written by others (mode %04o); chmod 600 it", info.Mode().Perm())
+	}
+	s.Config.Users = make(map[string]string, len(table))
+	for name, rules := range table {
+		line, ok := rules.(string)
+		if !ok {
+			return fmt.Errorf("users.%s must be a string of rules", name)
+		}
+		s.Config.Users[name] = line
+	}
+	return nil
+}
+
+// scalar is a TOML value as a flag takes it.
+func scalar(value any) (string, error) {
+	switch v := value.(type) {
+	case string:
+		return v, nil
+	case int64, bool:
+		return fmt.Sprint(v), nil
+	}
+	return "", fmt.Errorf("want a string, a number or true or false, not %T", value)
+}
+
+// bare takes pflag's wording off an error about a value: where the value came
+// from is said by the caller.
+func bare(err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return fmt.Errorf("%q: %w", invalid.GetValue(), errors.Unwrap(invalid))
+	}
+	return err
+}
+
+// A Change is an option that differs between two Sets.
+type Change struct {
+	Name     string
+	Old, New string
+	Reload   bool // a running daemon can take it
+}
+
+// Changes are the options that differ between old and s, with users as one of
+// the name "users".
+func (s *Set) Changes(old *Set) (changes []Change) {
+	for i, o := range s.Options {
+		if was := old.Options[i].Value; was != o.Value {
+			changes = append(changes, Change{o.Name, was, o.Value, o.Reload})
+		}
+	}
+	if !maps.Equal(s.Config.Users, old.Config.Users) {
+		changes = append(changes, Change{Name: usersKey, Old: fmt.Sprint(len(old.Config.Users), " users"), New: fmt.Sprint(len(s.Config.Users), " users"), Reload: true})
+	}
+	return changes
+}

@@ -1,0 +1,76 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// An Option is one setting with its value as text and where it came from.
+type Option struct {
+	Name   string // of the flag, without dashes
+	Usage  string
+	Reload bool   // SIGHUP can change it
+	Value  string // effective
+	Origin string // "flag", "env PAWL_…", "file PATH" or "default"
+	// Default is the value when nobody says anything.
+	Default string
+}
+
+// Key is the option's name in the file.
+func (o Option) Key() string { return strings.ReplaceAll(o.Name, "-", "_") }
+
+// Env is the option's environment variable.
+func (o Option) Env() string { return "PAWL_" + strings.ToUpper(o.Key()) }
+
+// reloadable are the options that SIGHUP can change in a running daemon.
+var reloadable = map[string]bool{"log-level": true, "tls-cert": true, "tls-key": true, "tls-client-ca": true}
+
+// define makes the flags of all options in fs, with their defaults in c.
+func define(fs *pflag.FlagSet, c *Config) {
+	fs.StringVar(&c.Dir, "dir", "./pawl-data", "data directory, made if it is not there")
+	fs.BoolVar(&c.Existing, "existing", false, "refuse to start without a data directory made before (pawl init)")
+	fs.BoolVar(&c.Ephemeral, "ephemeral", false, "keep nothing: a directory that goes when the daemon ends")
+	backend := choice{new(string), []string{"log", "memory"}}
+	*backend.value = "log"
+	fs.Var(backend, "backend", "memory is the same as --ephemeral")
+	fs.Var(&c.Sync, "sync", "when the log is synced: always, never, or every so often (100ms)")
+	c.GenerationSize = 4 << 20
+	fs.Var(&c.GenerationSize, "generation-size", "size of the log's files")
+	c.SnapshotBytes = 64 << 20
+	fs.Var(&c.SnapshotBytes, "snapshot-bytes", "write a snapshot after this much log")
+	fs.DurationVar(&c.SnapshotInterval, "snapshot-interval", 15*time.Minute, "and after this long, if anything changed; 0 is by bytes only")
+	fs.DurationVar(&c.Keep, "keep", 0, "keep finished log this long, for restore to a point in time")
+	c.VerifyBodies = 1 << 30
+	fs.Var(&c.VerifyBodies, "verify-bodies", "read and check all payloads at start while they total at most this")
+	c.ScrubRate = 1 << 20
+	fs.Var(&c.ScrubRate, "scrub-rate", "re-read closed files at this many bytes a second; 0 is off")
+	fs.StringVar(&c.BackupDir, "backup-dir", "", "directory below which BACKUP may write; none refuses it")
+	fs.Var(&c.MaxMemory, "max-memory", "refuse new jobs while their index takes more memory than this; 0 is no limit")
+	fs.Var(&c.MaxDisk, "max-disk", "refuse new jobs while the data directory is larger than this; 0 is no limit")
+
+	fs.StringVar(&c.Addr, "addr", "127.0.0.1:6380", "address for Redis clients; empty is off")
+	fs.StringVar(&c.Unix, "unix", "", "Unix socket for Redis clients")
+	fs.StringVar(&c.HTTPAddr, "http-addr", "127.0.0.1:7777", "address of lmstfy's HTTP API; empty is off")
+	fs.StringVar(&c.AdminAddr, "admin-addr", "127.0.0.1:7778", "address of dashboard, metrics and health; empty is off")
+	fs.StringVar(&c.LmstfyFile, "lmstfy-config", "", "configuration file of an lmstfy to take over")
+	fs.StringVar(&c.TLSCert, "tls-cert", "", "certificate (PEM) for Redis clients, read again when it changes")
+	fs.StringVar(&c.TLSKey, "tls-key", "", "its key (PEM)")
+	fs.StringVar(&c.TLSClientCA, "tls-client-ca", "", "demand client certificates of this authority (PEM)")
+	fs.BoolVar(&c.HTTPTLS, "http-tls", false, "TLS on --http-addr and --admin-addr too")
+	fs.BoolVar(&c.Insecure, "insecure", false, "listen beyond this machine though nobody has to log in")
+	c.MaxPayload = 1 << 20
+	fs.Var(&c.MaxPayload, "max-payload", "largest payload of a job")
+	fs.IntVar(&c.MaxClients, "max-clients", 10000, "connections of Redis clients")
+	c.MaxBuffers = 256 << 20
+	fs.Var(&c.MaxBuffers, "max-buffers", "memory for requests and replies of all Redis clients together")
+	fs.IntVar(&c.MaxWaiters, "max-waiters", 10000, "fetches that wait for a job at the same time")
+	fs.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "close connections of Redis clients idle this long; 0 is never")
+	fs.BoolVar(&c.Pprof, "pprof", false, "profiles below /debug/pprof/ of --admin-addr")
+
+	fs.Var(level{&c.LogLevel}, "log-level", "debug, info, warn or error")
+	c.LogFormat = "text"
+	fs.Var(choice{&c.LogFormat, []string{"text", "json"}}, "log-format", "text or json")
+	fs.StringVar(&c.File, "config", "", "file (TOML) with any of these, - as _")
+}
