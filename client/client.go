@@ -211,31 +211,20 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	return cn, nil
 }
 
-// greet logs in and names the connection, in one round trip, or none.
+// greet chooses RESP3, logs in and names the connection, in one round trip.
 func (c *Client) greet(ctx context.Context, cn *conn) error {
-	var request []byte
-	n := 0
+	hello := []string{"HELLO", "3"}
 	if c.opts.Password != "" {
-		request = appendCommand(request, "AUTH", c.opts.User, c.opts.Password)
-		n++
+		hello = append(hello, "AUTH", c.opts.User, c.opts.Password)
 	}
 	if c.opts.Name != "" {
-		request = appendCommand(request, "CLIENT", "SETNAME", c.opts.Name)
-		n++
+		hello = append(hello, "SETNAME", c.opts.Name)
 	}
-	if n == 0 {
-		return nil
-	}
-	replies, err := cn.exchange(ctx, request, n)
+	replies, err := cn.exchange(ctx, appendCommand(nil, hello...), 1)
 	if err != nil {
 		return err
 	}
-	for _, r := range replies {
-		if err := r.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return replies[0].Err()
 }
 
 // conn is one connection, used by one call at a time.

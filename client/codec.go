@@ -34,14 +34,16 @@ const (
 	Integer
 	Bulk
 	Array
+	Map
+	Bool
 )
 
 // Value is one reply. Only what its Kind says is set.
 type Value struct {
 	Kind  Kind
-	Int   int64   // Integer
+	Int   int64   // Integer; Bool: 0 or 1
 	Text  string  // Status, Failure (the whole line), Bulk
-	Elems []Value // Array
+	Elems []Value // Array; Map: names and values in turn
 }
 
 // Err is the *Error of a Failure, else nil.
@@ -55,15 +57,15 @@ func (v Value) Err() error {
 // Number is the value of an Integer, or of a Bulk or Status that holds one; 0
 // otherwise.
 func (v Value) Number() int64 {
-	if v.Kind == Integer {
+	if v.Kind == Integer || v.Kind == Bool {
 		return v.Int
 	}
 	n, _ := strconv.ParseInt(v.Text, 10, 64)
 	return n
 }
 
-// Field is the value behind name in an array of names and values, Null when it
-// is not there.
+// Field is the value behind name in a Map, or in an Array of names and values;
+// Null when it is not there.
 func (v Value) Field(name string) Value {
 	for i := 0; i+1 < len(v.Elems); i += 2 {
 		if v.Elems[i].Text == name {
@@ -115,6 +117,14 @@ func (r *reader) value(depth int) (Value, error) {
 		return Value{Kind: Failure, Text: string(rest)}, nil
 	case '_':
 		return Value{}, nil
+	case '#':
+		v := Value{Kind: Bool}
+		if string(rest) == "t" {
+			v.Int = 1
+		}
+		return v, nil
+	case ',', '(': // doubles and big numbers stay text
+		return Value{Kind: Bulk, Text: string(rest)}, nil
 	}
 	n, err := strconv.ParseInt(string(rest), 10, 64)
 	if err != nil {
@@ -128,8 +138,11 @@ func (r *reader) value(depth int) (Value, error) {
 	case kind == '$' && n >= 0 && n <= maxBulk:
 		text, err := r.bulk(int(n))
 		return Value{Kind: Bulk, Text: text}, err
-	case kind == '*' && n >= 0 && n <= maxElems && depth < maxDepth:
+	case (kind == '*' || kind == '~' || kind == '%') && n >= 0 && n <= maxElems && depth < maxDepth:
 		v := Value{Kind: Array}
+		if kind == '%' {
+			v.Kind, n = Map, 2*n
+		}
 		for range n {
 			e, err := r.value(depth + 1)
 			if err != nil {
