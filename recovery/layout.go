@@ -1,0 +1,16 @@
+package recovery
+
+import "path/filepath"
+
+const (
+	identityName    = "STORE"
+	identityTmpName = "STORE.tmp"
+	logName         = "log"
+	snapshotsName   = "snapshots"
+)
+
+// LogDir is the directory of the log's generations in a data directory.
+func LogDir(dir string) string { return filepath.Join(dir, logName) }
+
+// SnapshotDir is the directory of the snapshots in a data directory.
+func SnapshotDir(dir string) string { return filepath.Join(dir, snapshotsName) }
