@@ -43,7 +43,12 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 
 // args are the words of the ENQUEUE command.
 func (j *Job) args() []string {
-	args := []string{"ENQUEUE", j.Queue, string(j.Payload)}
+	return append([]string{"ENQUEUE", j.Queue, string(j.Payload)}, j.Options()...)
+}
+
+// Options are the job's options as the words that ENQUEUE and CRON SET take
+// behind queue and payload.
+func (j *Job) Options() (args []string) {
 	add := func(words ...string) { args = append(args, words...) }
 	switch {
 	case !j.At.IsZero():

@@ -74,6 +74,26 @@ const (
 func subcommands() []subcommand {
 	return []subcommand{
 		configCommand(),
+
+		enqueueCommand(),
+		fetchCommand(),
+		ackCommand(),
+		nackCommand(),
+		releaseCommand(),
+		buryCommand(),
+		extendCommand(),
+
+		queuesCommand(),
+		statsCommand(),
+		peekCommand(),
+		jobCommand(),
+		redriveCommand(),
+		pauseCommand(),
+		resumeCommand(),
+		purgeCommand(),
+		drainCommand(),
+		cronCommand(),
+
 		versionCommand(),
 	}
 }
@@ -135,7 +155,7 @@ func (c *subcommand) run(ctx context.Context, e *env, args []string) error {
 		return usageError{fmt.Errorf("%s: %w (see pawl help %s)", c.name, err, c.name)}
 	}
 	if *help {
-		fmt.Fprintf(e.stdout, "pawl %s: %s\n\nUsage: pawl %[1]s [flags]%s\n\n%s", c.name, c.summary, prefixSpace(c.args), fs.FlagUsagesWrapped(100))
+		fmt.Fprintf(e.stdout, "pawl %s: %s\n\nUsage: pawl %s [flags]%s\n\n%s", c.name, c.summary, c.name, prefixSpace(c.args), fs.FlagUsagesWrapped(100))
 		return nil
 	}
 	err := f(ctx, fs.Args())
