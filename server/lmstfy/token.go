@@ -1,0 +1,416 @@
+package lmstfy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"pawl/engine"
+	"pawl/state"
+)
+
+// A token's text is TOKEN or POOL:TOKEN, split at the first colon; without a
+// pool it is of the pool "default". It is good for one namespace of its pool.
+
+// SplitToken splits a token's text. The pool is never empty.
+func SplitToken(text string) (pool, token string) {
+	pool, token, ok := strings.Cut(text, ":")
+	switch {
+	case !ok:
+		return state.DefaultPool, text
+	case pool == "":
+		return state.DefaultPool, token
+	}
+	return pool, token
+}
+
+// JoinToken is the text that SplitToken splits.
+func JoinToken(pool, token string) string {
+	if pool == state.DefaultPool {
+		return token
+	}
+	return pool + ":" + token
+}
+
+// What Tokens refuses. The texts are lmstfy's.
+var (
+	ErrNoPool          = errors.New("the pool was not exists")
+	ErrTokenExists     = errors.New("the token has already existed")
+	ErrTokenShort      = errors.New("the user token was too short")
+	ErrDescription     = errors.New("invalid description")
+	ErrNamespaceLong   = errors.New("the namespace name was too long")
+	ErrNamespaceName   = errors.New("namespace name contains forbidden characters")
+	ErrTokenFixed      = errors.New("the token is fixed in the configuration")
+	ErrLimiterExists   = errors.New("limiter has already exists")
+	ErrInterval        = errors.New("interval should be > 0")
+	ErrLimiterNegative = errors.New("the read and write of limiter can't be <= 0 at the same time")
+	ErrTokenChars      = errors.New("the token contains forbidden characters")
+	errLoading         = errors.New("loading")
+)
+
+// minTokenBytes is the least length of a token chosen by a user, pool included.
+const minTokenBytes = 20
+
+// maxTokenBytes bounds a token chosen by a user.
+const maxTokenBytes = 255
+
+// scope is where one token, or one limiter, holds.
+type scope struct{ pool, namespace, token string }
+
+func (s scope) tokenKey() string {
+	return "token/" + s.pool + "/" + s.namespace + "/" + s.token
+}
+
+func (s scope) limitKey() string {
+	return "limit/" + s.pool + "/" + s.namespace + "/" + s.token
+}
+
+// parseScope reads what follows "token/" or "limit/" in a key.
+func parseScope(rest string) (s scope, ok bool) {
+	part := strings.SplitN(rest, "/", 3)
+	if len(part) != 3 {
+		return s, false
+	}
+	return scope{part[0], part[1], part[2]}, true
+}
+
+// Tokens are the tokens and limiters of all pools. They live in the log as small
+// values of the engine and are checked from memory. A change is durable before
+// it counts. All methods may be called from any goroutine.
+type Tokens struct {
+	pools  []string
+	engine func() Engine
+
+	change sync.Mutex // held over a change: log first, then memory
+
+	mu      sync.RWMutex
+	tokens  map[scope]string  // guarded by mu; description
+	fixed   map[scope]bool    // read only; from the configuration
+	windows map[scope]*window // guarded by mu
+}
+
+func newTokens(pools []string, fixed []FixedToken, current func() Engine) *Tokens {
+	t := &Tokens{
+		pools:   pools,
+		engine:  current,
+		tokens:  make(map[scope]string),
+		fixed:   make(map[scope]bool),
+		windows: make(map[scope]*window),
+	}
+	for _, f := range fixed {
+		pool := f.Pool
+		if pool == "" {
+			pool = state.DefaultPool
+		}
+		s := scope{pool, f.Namespace, f.Token}
+		t.fixed[s] = true
+		t.tokens[s] = f.Description
+	}
+	return t
+}
+
+// load reads everything from the log.
+func (t *Tokens) load(e Engine) error {
+	tokens := &engine.MetaList{Prefix: "token/"}
+	limits := &engine.MetaList{Prefix: "limit/"}
+	if err := e.Wait(e.Submit(tokens, limits)); err != nil {
+		return err
+	}
+	if err := errors.Join(tokens.Err(), limits.Err()); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range tokens.Pairs {
+		if s, ok := parseScope(strings.TrimPrefix(p.Key, "token/")); ok {
+			t.tokens[s] = string(p.Value)
+		}
+	}
+	for _, p := range limits.Pairs {
+		s, ok := parseScope(strings.TrimPrefix(p.Key, "limit/"))
+		if !ok {
+			continue
+		}
+		var l Limit
+		if err := json.Unmarshal(p.Value, &l); err != nil {
+			return fmt.Errorf("limiter %q: %w", p.Key, err)
+		}
+		t.windows[s] = &window{limit: l}
+	}
+	return nil
+}
+
+// Pools are the names of all pools.
+func (t *Tokens) Pools() []string { return slices.Clone(t.pools) }
+
+func (t *Tokens) hasPool(pool string) bool {
+	for _, p := range t.pools {
+		if p == pool {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Tokens) valid(pool, namespace, token string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, ok := t.tokens[scope{pool, namespace, token}]
+	return ok
+}
+
+func (t *Tokens) window(pool, namespace, token string) *window {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if len(t.windows) == 0 {
+		return nil
+	}
+	return t.windows[scope{pool, namespace, token}]
+}
+
+// store makes one change durable.
+func (t *Tokens) store(set *engine.MetaSet) error {
+	e := t.engine()
+	if e == nil {
+		return errLoading
+	}
+	if err := e.Wait(e.Submit(set)); err != nil {
+		return err
+	}
+	return set.Err()
+}
+
+// Create makes a token. An empty token is generated; one of the form POOL:TOKEN
+// wins over pool. It returns the text that clients send.
+func (t *Tokens) Create(pool, namespace, token, description string) (text string, err error) {
+	switch {
+	case description == "":
+		return "", ErrDescription
+	case token != "" && len(token) < minTokenBytes:
+		return "", ErrTokenShort
+	case len(namespace) > maxNameBytes:
+		return "", ErrNamespaceLong
+	case namespace == "" || !plainName(namespace, false):
+		return "", ErrNamespaceName
+	}
+	if pool == "" {
+		pool = state.DefaultPool
+	}
+	if token == "" {
+		token = requestID(time.Now())
+	} else if strings.Contains(token, ":") {
+		pool, token = SplitToken(token)
+	}
+	if !t.hasPool(pool) {
+		return "", ErrNoPool
+	}
+	if !goodToken(token) {
+		return "", ErrTokenChars
+	}
+	s := scope{pool, namespace, token}
+	t.change.Lock()
+	defer t.change.Unlock()
+	if t.valid(pool, namespace, token) {
+		return "", ErrTokenExists
+	}
+	if len(description) > 4096 {
+		description = description[:4096]
+	}
+	if err := t.store(&engine.MetaSet{Key: s.tokenKey(), Value: []byte(description)}); err != nil {
+		return "", err
+	}
+	t.mu.Lock()
+	t.tokens[s] = description
+	t.mu.Unlock()
+	return JoinToken(pool, token), nil
+}
+
+// goodToken: it must fit a header and a path.
+func goodToken(token string) bool {
+	if token == "" || len(token) > maxTokenBytes {
+		return false
+	}
+	for i := range len(token) {
+		if c := token[i]; c <= ' ' || c >= 0x7f || c == '/' {
+			return false
+		}
+	}
+	return true
+}
+
+// Delete removes a token, given as clients send it, and its limiter. One that
+// does not exist is no error.
+func (t *Tokens) Delete(namespace, text string) error {
+	s, err := t.scope(namespace, text)
+	if err != nil {
+		return err
+	}
+	if t.fixed[s] {
+		return ErrTokenFixed
+	}
+	t.change.Lock()
+	defer t.change.Unlock()
+	if t.valid(s.pool, s.namespace, s.token) {
+		if err := t.store(&engine.MetaSet{Key: s.tokenKey()}); err != nil {
+			return err
+		}
+		t.mu.Lock()
+		delete(t.tokens, s)
+		t.mu.Unlock()
+	}
+	return t.deleteLimit(s)
+}
+
+func (t *Tokens) scope(namespace, text string) (s scope, err error) {
+	pool, token := SplitToken(text)
+	if !t.hasPool(pool) {
+		return s, ErrNoPool
+	}
+	return scope{pool, namespace, token}, nil
+}
+
+// TokenInfo is one token as operators see it.
+type TokenInfo struct {
+	Pool        string `json:"pool"`
+	Namespace   string `json:"namespace"`
+	Token       string `json:"token"` // without the pool
+	Description string `json:"description"`
+	Fixed       bool   `json:"fixed"` // in the configuration
+	Limit       *Limit `json:"limit"` // nil without a limiter
+}
+
+// List is all tokens, sorted by pool, namespace and token.
+func (t *Tokens) List() []TokenInfo {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	list := make([]TokenInfo, 0, len(t.tokens))
+	for s, description := range t.tokens {
+		info := TokenInfo{Pool: s.pool, Namespace: s.namespace, Token: s.token, Description: description, Fixed: t.fixed[s]}
+		if w := t.windows[s]; w != nil {
+			limit := w.limit
+			info.Limit = &limit
+		}
+		list = append(list, info)
+	}
+	slices.SortFunc(list, func(a, b TokenInfo) int {
+		return compareScopes(scope{a.Pool, a.Namespace, a.Token}, scope{b.Pool, b.Namespace, b.Token})
+	})
+	return list
+}
+
+func compareScopes(a, b scope) int {
+	if c := strings.Compare(a.pool, b.pool); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.namespace, b.namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.token, b.token)
+}
+
+// check says why a limit cannot be set.
+func (l Limit) check() error {
+	switch {
+	case l.Read <= 0 && l.Write <= 0:
+		return ErrLimiterNegative
+	case l.Interval <= 0:
+		return ErrInterval
+	}
+	return nil
+}
+
+// SetLimit sets the limiter of a token, given as clients send it; the token
+// need not exist. With create it refuses to replace one.
+func (t *Tokens) SetLimit(namespace, text string, l Limit, create bool) error {
+	s, err := t.scope(namespace, text)
+	if err != nil {
+		return err
+	}
+	if err := l.check(); err != nil {
+		return err
+	}
+	l.Interval = min(l.Interval, maxInterval)
+	value, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	t.change.Lock()
+	defer t.change.Unlock()
+	if create && t.window(s.pool, s.namespace, s.token) != nil {
+		return ErrLimiterExists
+	}
+	if err := t.store(&engine.MetaSet{Key: s.limitKey(), Value: value}); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	t.windows[s] = &window{limit: l}
+	t.mu.Unlock()
+	return nil
+}
+
+// maxInterval keeps a window's end within time.Duration: a hundred years.
+const maxInterval = 100 * 365 * 24 * 3600
+
+// Limit is the limiter of a token; ok is false without one.
+func (t *Tokens) Limit(namespace, text string) (l Limit, ok bool) {
+	s, err := t.scope(namespace, text)
+	if err != nil {
+		return l, false
+	}
+	if w := t.window(s.pool, s.namespace, s.token); w != nil {
+		return w.limit, true
+	}
+	return l, false
+}
+
+// DeleteLimit removes the limiter of a token. None is no error.
+func (t *Tokens) DeleteLimit(namespace, text string) error {
+	s, err := t.scope(namespace, text)
+	if err != nil {
+		return err
+	}
+	t.change.Lock()
+	defer t.change.Unlock()
+	return t.deleteLimit(s)
+}
+
+// deleteLimit is called with change held.
+func (t *Tokens) deleteLimit(s scope) error {
+	if t.window(s.pool, s.namespace, s.token) == nil {
+		return nil
+	}
+	if err := t.store(&engine.MetaSet{Key: s.limitKey()}); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	delete(t.windows, s)
+	t.mu.Unlock()
+	return nil
+}
+
+// LimitInfo is one limiter in the reply of GET /limits.
+type LimitInfo struct {
+	Namespace string `json:"namespace"`
+	Token     string `json:"token"` // with its pool unless that is the default
+	Limiter   Limit  `json:"limiter"`
+}
+
+// Limits are all limiters, sorted by pool, namespace and token.
+func (t *Tokens) Limits() []LimitInfo {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	scopes := make([]scope, 0, len(t.windows))
+	for s := range t.windows {
+		scopes = append(scopes, s)
+	}
+	slices.SortFunc(scopes, compareScopes)
+	list := make([]LimitInfo, 0, len(scopes))
+	for _, s := range scopes {
+		list = append(list, LimitInfo{s.namespace, JoinToken(s.pool, s.token), t.windows[s].limit})
+	}
+	return list
+}
