@@ -46,10 +46,6 @@ func (s *Server) deadLetter(c *call) {
 // defaultRespawnTTL is in seconds.
 const defaultRespawnTTL = 86400
 
-// maxTTLSeconds bounds the ttl of a respawn as that of a publish; more is less
-// than anybody will notice.
-const maxTTLSeconds = 1<<32 - 1
-
 // respawn moves dead jobs to the tail of ready, oldest first, with one try.
 func (s *Server) respawn(c *call) {
 	limit, refusal := limitQuery(c.r.URL.RawQuery)
@@ -62,14 +58,13 @@ func (s *Server) respawn(c *call) {
 		c.error(http.StatusBadRequest, "invalid ttl")
 		return
 	}
-	ttl = min(ttl, maxTTLSeconds)
 	var count int64
 	for _, pool := range s.searchPools(c.pool) {
 		redrive := engine.QueueRedrive{
 			Queue: appendKey(nil, pool, c.namespace, c.queue),
 			Count: limit - count,
 			Tries: engine.Some(uint16(1)),
-			TTL:   engine.Some(state.Millis(ttl) * 1000),
+			TTL:   engine.Some(state.Millis(min(ttl, maxSeconds)) * 1000),
 		}
 		if err := c.engine.Redrive(c.r.Context(), &redrive); err != nil {
 			c.storage(err)

@@ -8,17 +8,20 @@ import (
 	"pawl/state"
 )
 
+// maxSeconds bounds delay, ttl and ttr: beyond what anything waits for, within
+// what the engine can represent. lmstfy takes up to 136 years.
+const maxSeconds = 99 * 365 * 24 * 3600
+
 // millis converts whole seconds.
-func millis(seconds uint32) state.Millis { return state.Millis(seconds) * 1000 }
+func millis(seconds uint32) state.Millis { return state.Millis(min(seconds, maxSeconds)) * 1000 }
 
 // jobTTL is the TTL of a publish for the engine, which wants it longer than the
 // delay: lmstfy takes equal ones, for a job that is due and over at once.
 func jobTTL(o publishOptions) state.Millis {
-	ttl := millis(o.ttl)
-	if o.ttl > 0 && o.ttl == o.delay {
-		ttl++
+	if o.ttl == 0 {
+		return 0
 	}
-	return ttl
+	return max(millis(o.ttl), millis(o.delay)+1)
 }
 
 // newJob fills in an Enqueue of the queue that a publish goes to. key and
