@@ -18,7 +18,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 CGO_ENABLED=0 go build -trimpath -buildvcs=false \
-  -ldflags "-s -w -X main.version=$version -X main.commit=$commit" -o "$work/pawl" ./cmd/pawl
+  -ldflags "-s -w -X main.version=$version" -o "$work/pawl" ./cmd/pawl
 
 root=$work/root
 install -D -m 0755 "$work/pawl" "$root/usr/bin/pawl"
