@@ -10,6 +10,8 @@ require (
 	golang.org/x/sys v0.50.0
 )
 
+require github.com/HdrHistogram/hdrhistogram-go v1.4.0
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -94,6 +94,7 @@ func subcommands() []subcommand {
 		drainCommand(),
 		cronCommand(),
 
+		benchCommand(),
 		versionCommand(),
 	}
 }

@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+)
+
+// wire is a connection with requests collected for one write, and buffered
+// replies.
+type wire struct {
+	net.Conn
+	in  *bufio.Reader
+	out []byte
+}
+
+func dial(ctx context.Context, addr string) (*wire, error) {
+	d := net.Dialer{Timeout: 10 * time.Second}
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &wire{Conn: c, in: bufio.NewReaderSize(c, 64<<10)}, nil
+}
+
+// Flush writes what is collected.
+func (w *wire) Flush() error {
+	_, err := w.Write(w.out)
+	w.out = w.out[:0]
+	return err
+}
+
+// line is the next line without its end, good until the next read.
+func (w *wire) line() ([]byte, error) {
+	line, err := w.in.ReadSlice('\n')
+	if err != nil {
+		return nil, fmt.Errorf("read reply: %w", err)
+	}
+	if len(line) < 2 || line[len(line)-2] != '\r' {
+		return nil, errors.New("reply line without CR LF")
+	}
+	return line[:len(line)-2], nil
+}
+
+// command collects a RESP command.
+func (w *wire) command(args ...[]byte) {
+	w.out = append(w.out, '*')
+	w.out = strconv.AppendInt(w.out, int64(len(args)), 10)
+	for _, a := range args {
+		w.out = append(w.out, "\r\n$"...)
+		w.out = strconv.AppendInt(w.out, int64(len(a)), 10)
+		w.out = append(w.out, "\r\n"...)
+		w.out = append(w.out, a...)
+	}
+	w.out = append(w.out, "\r\n"...)
+}
+
+// head reads the first line of a RESP reply: its type and number. An error
+// reply is an error.
+func (w *wire) head() (kind byte, n int, err error) {
+	line, err := w.line()
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(line) == 0 {
+		return 0, 0, errors.New("empty reply line")
+	}
+	switch line[0] {
+	case '+', '_':
+		return line[0], 0, nil
+	case '-':
+		return 0, 0, fmt.Errorf("server says: %s", line[1:])
+	}
+	n, err = strconv.Atoi(string(line[1:]))
+	if err != nil {
+		return 0, 0, fmt.Errorf("unexpected reply %.40q", line)
+	}
+	return line[0], n, nil
+}
+
+// bulk reads the n bytes of a bulk string behind its head, good until the next
+// read. Long ones are skipped and nil.
+func (w *wire) bulk(n int) ([]byte, error) {
+	if n+2 > w.in.Size() {
+		_, err := w.in.Discard(n + 2)
+		return nil, err
+	}
+	b, err := w.in.Peek(n + 2)
+	if err != nil {
+		return nil, err
+	}
+	w.in.Discard(n + 2)
+	return b[:n], nil
+}
+
+// skip reads one whole reply and drops it.
+func (w *wire) skip() error {
+	kind, n, err := w.head()
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case '$':
+		if n >= 0 {
+			_, err = w.in.Discard(n + 2)
+		}
+	case '*', '%':
+		if kind == '%' {
+			n *= 2
+		}
+		for ; n > 0 && err == nil; n-- {
+			err = w.skip()
+		}
+	}
+	return err
+}
