@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"pawl/internal/torture/history"
+	"pawl/internal/torture/tracee"
 )
 
 // Patience bounds every wait for a daemon. It is generous: a starved machine
@@ -68,9 +69,13 @@ type Options struct {
 	Dir    string   // data directory
 	Addr   string   // RESP, host:port
 	Args   []string // further flags of `pawl serve`
-	// Wrap, if not empty, is a command that runs the daemon as its child and
-	// passes signals and its exit on: a tracer, for instance.
+	// Wrap, if not empty, is a command that runs the daemon as its child. The
+	// signals of Kill and Pause go to the wrapper then, so it must be one whose
+	// death is the daemon's.
 	Wrap []string
+	// Trace, if not nil, runs the daemon under the tracer of package tracee.
+	// Its outputs are set here.
+	Trace *tracee.Options
 }
 
 // Supervisor runs one daemon after the other on one directory and address. Its
@@ -90,9 +95,12 @@ func New(opt Options, rec *history.Recorder) *Supervisor {
 // process is one incarnation.
 type process struct {
 	number int
-	cmd    *exec.Cmd
+	pid    int
+	traced *tracee.Process // nil without Options.Trace
 	stderr *tail
 	gone   chan struct{} // closed when it has been waited for
+	code   int           // exit code, or 128 + signal; readable after gone
+	struck bool          // whether the fault of Trace took place; likewise
 }
 
 // Incarnation is the number of the latest start, from 1; 0 before the first.
@@ -109,7 +117,7 @@ func (s *Supervisor) Pid() int {
 	if s.running == nil {
 		return 0
 	}
-	return s.running.cmd.Process.Pid
+	return s.running.pid
 }
 
 // Stderr is the end of what the latest daemon wrote to its standard error.
@@ -125,28 +133,69 @@ func (s *Supervisor) Start() error {
 	args := append(append([]string{}, s.opt.Wrap...), s.opt.Binary, "serve",
 		"--dir", s.opt.Dir, "--addr", s.opt.Addr, "--http-addr", "", "--admin-addr", "")
 	args = append(args, s.opt.Args...)
-	p := &process{cmd: exec.Command(args[0], args[1:]...), stderr: &tail{}, gone: make(chan struct{})}
-	p.cmd.Stderr, p.cmd.Stdout = p.stderr, p.stderr
-	// A daemon never outlives the proof that started it.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	p.cmd.WaitDelay = 5 * time.Second
+	p := &process{stderr: &tail{}, gone: make(chan struct{})}
 	p.number = int(s.incarnation.Add(1))
 	s.rec.Event(history.Event{Kind: history.Start, Incarnation: p.number})
-	started := make(chan error)
-	go func() {
-		// Pdeathsig is about the thread that forks: keep it for as long as the child.
-		runtime.LockOSThread()
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			p.cmd.Wait() // its error is the exit, which ProcessState tells
-		}
-		close(p.gone)
-	}()
-	if err := <-started; err != nil {
+	run := p.plain
+	if s.opt.Trace != nil {
+		opt := *s.opt.Trace
+		run = func(args []string) error { return p.underTrace(opt, args) }
+	}
+	if err := run(args); err != nil {
 		return fmt.Errorf("start %s: %w", args[0], err)
 	}
 	s.running = p
+	return nil
+}
+
+// plain starts the process and a goroutine that waits for its end.
+func (p *process) plain(args []string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = p.stderr, p.stderr
+	cmd.WaitDelay = 5 * time.Second
+	// A daemon never outlives the proof that started it. The kernel ties that
+	// to the thread that forks, so it is kept for as long as the child.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
+		started <- err
+		if err != nil {
+			return
+		}
+		cmd.Wait() // its error is the exit, which ProcessState tells
+		p.code = cmd.ProcessState.ExitCode()
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			p.code = 128 + int(status.Signal())
+		}
+		close(p.gone)
+	}()
+	return <-started
+}
+
+// underTrace does the same with a tracer between.
+func (p *process) underTrace(opt tracee.Options, args []string) error {
+	opt.Stdout, opt.Stderr = p.stderr, p.stderr
+	traced, err := tracee.Start(opt, args[0], args[1:]...)
+	if err != nil {
+		return err
+	}
+	p.pid, p.traced = traced.Pid(), traced
+	go func() {
+		status, err := traced.Wait()
+		if err != nil {
+			fmt.Fprintf(p.stderr, "tracer: %v\n", err)
+		}
+		p.code, p.struck = status.Code, status.Struck
+		if status.Signal != 0 {
+			p.code = 128 + int(status.Signal)
+		}
+		close(p.gone)
+	}()
 	return nil
 }
 
@@ -271,8 +320,9 @@ func (s *Supervisor) Close() {
 	select {
 	case <-s.running.gone:
 	default:
-		s.running.cmd.Process.Kill()
-		<-s.running.gone
+		if err := s.signal(syscall.SIGKILL); err == nil {
+			<-s.running.gone
+		}
 	}
 }
 
@@ -291,13 +341,14 @@ func (s *Supervisor) Alive() bool {
 
 // ExitCode is that of the latest daemon, which must be dead; 128 + the signal
 // for one that was killed.
-func (s *Supervisor) ExitCode() int {
-	state := s.running.cmd.ProcessState
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return state.ExitCode()
-}
+func (s *Supervisor) ExitCode() int { return s.running.code }
+
+// Traced is the tracer's side of the latest daemon, nil without one.
+func (s *Supervisor) Traced() *tracee.Process { return s.running.traced }
+
+// Struck tells whether the fault of Options.Trace took place in the latest
+// daemon, which must be dead.
+func (s *Supervisor) Struck() bool { return s.running.struck }
 
 func (s *Supervisor) noteExit() {
 	s.rec.Event(history.Event{
@@ -309,7 +360,12 @@ func (s *Supervisor) signal(sig syscall.Signal) error {
 	if s.running == nil {
 		return errors.New("no daemon runs")
 	}
-	if err := s.running.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	select {
+	case <-s.running.gone:
+		return nil // its number may be another's by now
+	default:
+	}
+	if err := syscall.Kill(s.running.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signal the daemon: %w", err)
 	}
 	return nil

@@ -54,17 +54,14 @@ func (c *checker) diedOpenly(j *job) bool {
 	for _, e := range j.enqueues {
 		queue, tries = e.Queue, max(tries, e.Tries)
 	}
-	looked := false
+	var look *Op // the last, for who is dead stays dead
 	for _, op := range c.ops {
 		if op.Kind == Peek && op.Dead && op.Outcome == OK && op.Queue == queue && op.Call > c.drain {
-			looked = true
-			if slices.Contains(op.Shown, j.nonce) {
-				return true
-			}
+			look = op
 		}
 	}
-	if looked {
-		return false
+	if look != nil {
+		return slices.Contains(look.Shown, j.nonce)
 	}
 	for _, op := range j.ends {
 		if op.Kind == Bury && op.Outcome != No {

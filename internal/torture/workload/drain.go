@@ -137,3 +137,27 @@ func (w *client) listDead(q queue) error {
 	w.rec.Return(called, history.OK)
 	return nil
 }
+
+// Look reads the counters of all queues at rest, and the dead letters, into the
+// history. Nothing must be leased or delayed.
+func (c *Crew) Look(ctx context.Context) error {
+	w := c.client(c.opt.Clients)
+	defer w.hangUp()
+	for _, q := range w.queues {
+		for !w.connected(ctx) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		if _, outcome := w.stats(q, true); outcome != history.OK {
+			return fmt.Errorf("look at %s: no answer", q.name)
+		}
+		if c.opt.Basic {
+			continue
+		}
+		if err := w.listDead(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"pawl/internal/seeds"
+	"pawl/internal/torture/daemon"
+	"pawl/internal/torture/history"
+)
+
+// small makes the daemon's log and snapshots so small that a short run passes
+// through many generations, snapshots and prunings.
+var small = []string{"--generation-size", "64KiB", "--snapshot-bytes", "128KiB"}
+
+// lab is what every layer needs: a place, a binary, a seed, a recorder.
+type lab struct {
+	name   string
+	args   []string // as given, to say how to run it again
+	seed   uint64
+	rng    *rand.Rand
+	dir    string // scratch, removed by close unless something was found
+	binary string
+	rec    *history.Recorder
+	keep   bool
+
+	flags      *flag.FlagSet
+	givenDir   *string
+	givenBin   *string
+	overlay    *string
+	bounds     *bool
+	saveAlways *string
+}
+
+// newLab makes a lab whose flags the layer may add to before it calls open.
+func newLab(name string, args []string) *lab {
+	l := &lab{name: name, args: args, flags: flag.NewFlagSet(name, flag.ContinueOnError)}
+	l.givenDir = l.flags.String("dir", "", "scratch directory; one is made and removed without it")
+	l.givenBin = l.flags.String("binary", "", "the pawl to test; it is built without it")
+	l.overlay = l.flags.String("overlay", "", "file for go build -overlay, when building")
+	l.bounds = l.flags.Bool("bounds", false, "judge the bounds on time too (L1 to L8); for a machine of its own")
+	l.saveAlways = l.flags.String("save", "", "keep the history in this file even if nothing is wrong")
+	return l
+}
+
+// open parses the flags, makes the scratch directory and builds the daemon.
+func (l *lab) open(ctx context.Context) error {
+	if err := l.flags.Parse(l.args); err != nil {
+		return err
+	}
+	l.seed = seeds.For("torture " + l.name)
+	l.rng = seeds.New(l.seed)
+	l.rec = history.NewRecorder()
+	var err error
+	if l.dir = *l.givenDir; l.dir == "" {
+		if l.dir, err = os.MkdirTemp("", "pawl-torture-"); err != nil {
+			return err
+		}
+	} else if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	} else {
+		l.keep = true
+	}
+	if l.binary = *l.givenBin; l.binary == "" {
+		l.binary = filepath.Join(l.dir, "pawl")
+		return daemon.Build(ctx, l.binary, *l.overlay)
+	}
+	l.binary, err = filepath.Abs(l.binary)
+	return err
+}
+
+// close removes the scratch directory.
+func (l *lab) close() {
+	if l.dir == "" || l.keep {
+		return
+	}
+	if err := os.RemoveAll(l.dir); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: remove scratch: %v\n", l.name, err)
+	}
+}
+
+// data is the directory of the daemon's data.
+func (l *lab) data() string { return filepath.Join(l.dir, "data") }
+
+// supervisor makes one on a port of its own.
+func (l *lab) supervisor(dir string, args ...string) (*daemon.Supervisor, error) {
+	addr, err := daemon.Port(l.rng.Uint64N(1 << 20))
+	if err != nil {
+		return nil, err
+	}
+	return daemon.New(daemon.Options{Binary: l.binary, Dir: dir, Addr: addr, Args: args}, l.rec), nil
+}
+
+// between draws a time from [low, high).
+func (l *lab) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(l.rng.Int64N(int64(high-low)))
+}
+
+// again is the command that runs the layer with the same seed.
+func (l *lab) again() string {
+	return strings.TrimSpace(fmt.Sprintf("%s go run ./internal/torture %s %s", seeds.Replay(), l.name, strings.Join(l.args, " ")))
+}
+
+// judge checks the recorded history, prints the layer's line, and on a
+// violation keeps what is needed to look into it.
+func (l *lab) judge(faults int) error {
+	h := l.rec.History()
+	report := history.Check(h, history.Options{Bounds: *l.bounds})
+	if *l.saveAlways != "" {
+		if err := saveHistory(*l.saveAlways, h); err != nil {
+			return err
+		}
+	}
+	if report.OK() {
+		fmt.Printf("%s: %d cases, %d faults, 0 violations (%s)\n", l.name, report.Ops, faults, report)
+		return nil
+	}
+	fmt.Printf("%s: %d cases, %d faults, %d violations\n%s\n", l.name, report.Ops, faults, len(report.Violations), report)
+	return l.found(h)
+}
+
+// found keeps the history and the directory of a failure and says how to go on.
+func (l *lab) found(h history.History) error {
+	file, err := os.CreateTemp("", "pawl-history-*.jsonl")
+	if err != nil {
+		return err
+	}
+	name := file.Name()
+	if err := file.Close(); err != nil {
+		return err
+	}
+	if err := saveHistory(name, h); err != nil {
+		return err
+	}
+	l.keep = true
+	fmt.Printf("run again:   %s\njudge again: go run ./internal/torture check %s\ndata:        %s\n", l.again(), name, l.dir)
+	return errViolated
+}
+
+// broken reports a violation that is no matter of histories: a daemon that
+// does not start, a directory that cannot be read.
+func (l *lab) broken(format string, args ...any) error {
+	fmt.Printf("%s: violated: %s\n", l.name, fmt.Sprintf(format, args...))
+	return l.found(l.rec.History())
+}
+
+func saveHistory(name string, h history.History) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := history.Save(f, h); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// runCheck judges saved histories.
+func runCheck(_ context.Context, args []string) error {
+	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	bounds := flags.Bool("bounds", false, "judge the bounds on time too (L1 to L8)")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	violated := false
+	for _, name := range flags.Args() {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		h, err := history.Load(f)
+		f.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		report := history.Check(h, history.Options{Bounds: *bounds})
+		fmt.Printf("%s: %s\n", name, report)
+		violated = violated || !report.OK()
+	}
+	if violated {
+		return errViolated
+	}
+	return nil
+}

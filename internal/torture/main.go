@@ -1,0 +1,96 @@
+//go:build linux
+
+// Command torture proves what the daemon promises, on the real binary: it
+// kills it, cuts its power, tears its writes, lies to it about its disk, and
+// judges what clients saw by package history.
+//
+//	go run ./internal/torture kill -kills 200
+//
+// Each subcommand is one layer of the proof and ends with one line of figures:
+// cases (operations judged), faults (that took place) and violations. It exits
+// with 0 when nothing was violated, 1 when something was, 2 when it could not
+// be run, and 3 when this machine does not allow it (mounting, ptrace).
+//
+// Seeds come from PAWL_SEED (package seeds). A failure prints the command that
+// plays the same seed again, and keeps the history for `torture check`.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// layer is one subcommand.
+type layer struct {
+	name    string
+	summary string
+	run     func(ctx context.Context, args []string) error
+}
+
+func layers() []layer {
+	return []layer{
+		{"kill", "SIGKILL at random moments under many clients", runKill},
+		{"check", "judge histories that were saved", runCheck},
+	}
+}
+
+var (
+	errViolated = errors.New("a promise was broken")
+	// errImpossible is in the error of a layer that this machine does not allow.
+	errImpossible = errors.New("not possible on this machine")
+)
+
+// The exit codes.
+const (
+	exitViolated   = 1
+	exitFailed     = 2
+	exitImpossible = 3
+)
+
+func main() { os.Exit(torture()) }
+
+func torture() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	all := layers()
+	if len(os.Args) < 2 {
+		usage(all)
+		return exitFailed
+	}
+	i := slices.IndexFunc(all, func(l layer) bool { return l.name == os.Args[1] })
+	if i < 0 {
+		usage(all)
+		return exitFailed
+	}
+	err := all[i].run(ctx, os.Args[2:])
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errViolated):
+		return exitViolated
+	case errors.Is(err, errImpossible):
+		fmt.Printf("%s: skipped: %v\n", all[i].name, err)
+		return exitImpossible
+	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", all[i].name, err)
+	return exitFailed
+}
+
+func usage(all []layer) {
+	var b strings.Builder
+	b.WriteString("usage: go run ./internal/torture LAYER [flags]\n\n")
+	for _, l := range all {
+		fmt.Fprintf(&b, "  %-9s %s\n", l.name, l.summary)
+	}
+	b.WriteString("\nLAYER -h lists its flags.\n")
+	fmt.Fprint(os.Stderr, b.String())
+}
