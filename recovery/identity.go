@@ -70,7 +70,7 @@ func decodeIdentity(b []byte, file string) (id Identity, err error) {
 		return id, &DamageError{File: file, Offset: 12, Want: fmt.Sprintf("checksum %08x", want), Got: fmt.Sprintf("%08x", got)}
 	}
 	if f := le.Uint32(b[8:]); f != Format {
-		return id, &FormatError{File: file, Found: f, Known: Format}
+		return id, &FormatError{File: file, Why: formats(f, Format)}
 	}
 	if len(b) != identityLen {
 		return id, &DamageError{File: file, Offset: int64(min(len(b), identityLen)), Want: "64 bytes", Got: fmt.Sprint(len(b))}

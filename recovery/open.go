@@ -17,8 +17,15 @@ package recovery
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"path/filepath"
+	"runtime"
+	"syscall"
 	"time"
 
 	"pawl/internal/vfs"
@@ -85,22 +92,148 @@ func (s *Store) Close() error { return s.lock.Close() }
 
 // Report is what a start found.
 type Report struct {
-	Created     bool   // there was no store before
-	SnapshotLSN uint64 // 0 is none
-	Floor       uint64 // up to where no snapshot that is kept needs the log
-	Snapshots   []snapshot.File
-	Damaged     []string // snapshots that were passed over, moved aside
-	Groups      uint64   // replayed
-	Records     uint64   // replayed
-	LogBytes    int64    // replayed
-	Bodies      int64    // bytes of bodies that were verified, beside the replayed ones
-	CutBytes    int64    // of an unfinished write behind the end of the log
-	Clean       bool     // the log ended with the marker of a clean stop
+	Created     bool    // there was no store before
+	SnapshotLSN uint64  // 0 is none
+	Damaged     []error // of snapshots that were passed over and moved aside
+	Groups      uint64  // replayed
+	Records     uint64  // replayed
+	LogBytes    int64   // replayed
+	Bodies      int64   // bytes of bodies that were verified, beside the replayed ones
+	CutBytes    int64   // of an unfinished write behind the end of the log
+	Clean       bool    // the log ended with the marker of a clean stop
 	Took        time.Duration
 }
 
 // Open locks a directory and recovers the store in it, or makes one. The
-// errors are *vfs.LockedError, *DamageError, *FormatError, *ForeignError,
-// ErrNoStore, ErrNotEmpty, ErrOpenToOthers, or what the file system said; see
-// ExitCode. With an error the directory is as it was, and not locked.
-func Open(ctx context.Context, opt Options) (*Store, error) { panic("not yet") }
+// errors are those of ExitCode, or what the file system said. With an error the
+// directory is as it was, and not locked.
+//
+// Who opens a store begins a new generation of the log behind Store.End before
+// anything is shown to anybody: only that makes what was found final.
+func Open(ctx context.Context, opt Options) (*Store, error) {
+	opt = opt.withDefaults()
+	began := time.Now()
+	lock, err := lockStore(opt)
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(ctx, opt)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	s.lock = lock
+	s.Report.Took = time.Since(began)
+	s.Report.log(opt.Log, s)
+	return s, nil
+}
+
+func (opt Options) withDefaults() Options {
+	if opt.FS == nil {
+		opt.FS = vfs.OS{}
+	}
+	if opt.VerifyBodies == 0 {
+		opt.VerifyBodies = DefaultVerifyBodies
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Progress == nil {
+		opt.Progress = func(Progress) {}
+	}
+	if opt.Random == nil {
+		opt.Random = rand.Reader
+	}
+	if opt.Wall == nil {
+		opt.Wall = time.Now
+	}
+	return opt
+}
+
+// lockStore makes the directory if it may, and locks it.
+func lockStore(opt Options) (io.Closer, error) {
+	info, err := opt.FS.Stat(opt.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if opt.Existing {
+			return nil, fmt.Errorf("%s: %w", opt.Dir, ErrNoStore)
+		}
+		if err := opt.FS.Mkdir(opt.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		info, err = opt.FS.Stat(opt.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, &fs.PathError{Op: "open store", Path: opt.Dir, Err: syscall.ENOTDIR}
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("%s: %w (mode %04o): chmod go-w", opt.Dir, ErrOpenToOthers, info.Mode().Perm())
+	}
+	return opt.FS.Lock(opt.Dir)
+}
+
+// open recovers or makes the store in a locked directory.
+func open(ctx context.Context, opt Options) (*Store, error) {
+	created := false
+	src, err := survey(opt.FS, opt.Dir, true)
+	if errors.Is(err, ErrNoStore) && !opt.Existing {
+		if err := create(opt); err != nil {
+			return nil, err
+		}
+		created = true
+		src, err = survey(opt.FS, opt.Dir, true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	src.progress = every(time.Second, opt.Progress)
+	st, end, err := src.recover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := src.verifyBodies(ctx, st, opt.VerifyBodies); err != nil {
+		return nil, err
+	}
+	if err := src.tidy(); err != nil {
+		return nil, err
+	}
+	src.report.Created = created
+	return &Store{Dir: opt.Dir, Identity: src.identity, State: st, End: end, Report: src.report}, nil
+}
+
+// tidy puts away what a crash or a disk left, once all else has succeeded.
+func (src *source) tidy() error {
+	for _, damaged := range src.damaged {
+		// Kept for whoever wants to look, but out of the way: it must not be counted
+		// as one of the two that are kept.
+		if err := src.fs.Rename(damaged.file.Path, damaged.file.Path+".damaged"); err != nil {
+			return err
+		}
+		src.report.Damaged = append(src.report.Damaged, damaged.err)
+	}
+	if len(src.damaged) > 0 {
+		if err := src.fs.SyncDir(SnapshotDir(src.dir)); err != nil {
+			return err
+		}
+	}
+	if err := src.fs.Remove(filepath.Join(src.dir, identityTmpName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return snapshot.Clean(src.fs, SnapshotDir(src.dir))
+}
+
+// log writes the lines of a start.
+func (r *Report) log(log *slog.Logger, s *Store) {
+	if r.Created {
+		log.Warn("made a new store: there was no data here", "dir", s.Dir, "store", s.Identity.ID)
+	}
+	for _, err := range r.Damaged {
+		log.Warn("a snapshot is damaged and was moved aside; the one before and the log hold everything", "error", err)
+	}
+	if r.CutBytes > 0 {
+		log.Warn("the log ends with an unfinished write, which nobody was told of", "bytes", r.CutBytes, "group", s.End.LSN+1)
+	}
+	log.Info("recovered", "dir", s.Dir, "store", s.Identity.ID, "snapshot", r.SnapshotLSN, "groups", r.Groups,
+		"records", r.Records, "lsn", s.End.LSN, "jobs", jobsIn(s.State.Counts()), "clean", r.Clean, "took", r.Took.Round(time.Millisecond))
+}

@@ -1,0 +1,191 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+
+	"pawl/state"
+	"pawl/wal"
+)
+
+const (
+	// batchHeads is how many bytes of records one batch aims at.
+	batchHeads = 256 << 10
+	batches    = 3
+)
+
+// A batch is some groups on their way from the goroutine that reads and checks
+// the log to the one that applies it. Batches are used again and again, so
+// that replay does not allocate per record.
+type batch struct {
+	heads  []byte // all heads, one behind the other
+	spans  []span
+	groups []groupSpan
+	err    error // of the reader, behind the groups; the end of the log has none
+	last   bool
+}
+
+// span is one record: where its head ends in heads, and where its body lies.
+type span struct {
+	end int
+	pos wal.Pos
+}
+
+// groupSpan is one group: where its records end in spans, and where it stands.
+type groupSpan struct {
+	end        int
+	lsn        wal.LSN
+	generation uint32
+	offset     int64
+	logTime    int64
+	wallTime   int64
+	bytes      int64
+}
+
+func (b *batch) reset() {
+	*b = batch{heads: b.heads[:0], spans: b.spans[:0], groups: b.groups[:0]}
+}
+
+// add copies what replay needs of a group.
+func (b *batch) add(g *wal.Stored) {
+	bytes := int64(0)
+	for _, r := range g.Records {
+		b.heads = append(b.heads, r.Head...)
+		b.spans = append(b.spans, span{len(b.heads), r.Pos})
+		bytes += int64(len(r.Head)) + int64(len(r.Body))
+	}
+	b.groups = append(b.groups, groupSpan{len(b.spans), g.LSN, g.Generation, g.Offset, g.LogTime, g.WallTime, bytes})
+}
+
+// vouched is the highest LSN that a snapshot's name proves to have been
+// durable.
+func (src *source) vouched() wal.LSN {
+	if len(src.snapshots) == 0 {
+		return 0
+	}
+	return wal.LSN(src.snapshots[0].LSN)
+}
+
+// replay applies the groups of the log behind after to st and says where the
+// log ends.
+func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (wal.End, error) {
+	r, err := src.history.Reader(wal.ReaderOptions{After: after, Vouched: src.vouched()})
+	if err != nil {
+		return wal.End{}, judged(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	full, empty := make(chan *batch, batches), make(chan *batch, batches)
+	for range batches {
+		empty <- new(batch)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(full)
+		readGroups(ctx, r, full, empty)
+	}()
+	err = src.applyAll(ctx, st, full, empty)
+	cancel()
+	<-done
+	if err != nil {
+		return wal.End{}, err
+	}
+	end := r.End()
+	src.report.CutBytes, src.report.Clean = end.Cut, end.Closed
+	return end, nil
+}
+
+// readGroups fills batches until the log ends; the last one it sends says so.
+// When ctx ends it leaves without one.
+func readGroups(ctx context.Context, r *wal.Reader, full chan<- *batch, empty <-chan *batch) {
+	for last := false; !last; {
+		var b *batch
+		select {
+		case b = <-empty:
+		case <-ctx.Done():
+			return
+		}
+		b.reset()
+		for len(b.heads) < batchHeads && !last && ctx.Err() == nil {
+			if last = !r.Next(); last {
+				b.err, b.last = r.Err(), true
+			} else {
+				b.add(r.Group())
+			}
+		}
+		full <- b // never blocks: there are no more batches than places
+	}
+}
+
+// applyAll applies batches until the last, an error, or the end of ctx.
+func (src *source) applyAll(ctx context.Context, st *state.State, full <-chan *batch, empty chan<- *batch) error {
+	total := src.logBytes()
+	for b := range full {
+		err := src.applyBatch(st, b)
+		if err == nil && b.err != nil {
+			err = judged(b.err)
+		}
+		if err != nil || b.last {
+			return err
+		}
+		if len(b.groups) == 0 {
+			break // ctx ended in the midst of one
+		}
+		src.progress(Progress{
+			Phase: "log", Done: src.report.LogBytes, Total: total,
+			Records: src.report.Records, LSN: b.groups[len(b.groups)-1].lsn,
+		})
+		empty <- b
+	}
+	return ctx.Err()
+}
+
+// logBytes is how much log there is above the snapshot, roughly.
+func (src *source) logBytes() (bytes int64) {
+	for _, info := range src.history.Linked {
+		if uint64(info.FirstLSN) > src.report.SnapshotLSN {
+			bytes += info.Size
+		}
+	}
+	return bytes
+}
+
+func (src *source) applyBatch(st *state.State, b *batch) error {
+	var record state.Record
+	i, from := 0, 0
+	for _, g := range b.groups {
+		for ; i < g.end; i++ {
+			s := b.spans[i]
+			head := b.heads[from:s.end]
+			from = s.end
+			if err := applyRecord(st, &record, head, s.pos, state.Millis(g.logTime)); err != nil {
+				return src.misfit(g.generation, g.offset, g.lsn, err)
+			}
+			src.report.Records++
+		}
+		src.report.Groups++
+		src.report.LogBytes += g.bytes
+	}
+	return nil
+}
+
+// applyRecord decodes one record into r and applies it.
+func applyRecord(st *state.State, r *state.Record, head []byte, pos wal.Pos, now state.Millis) error {
+	at, err := state.Decode(head, r)
+	if err != nil {
+		return err
+	}
+	if at != len(head) || !r.Kind.HasBody() && !pos.IsZero() {
+		return fmt.Errorf("%w: record of kind %d and its body do not go together", state.ErrRecord, r.Kind)
+	}
+	return st.Apply(r, state.Body(pos), now)
+}
+
+// misfit is a group whose bytes are sound and whose records are not: damage, or
+// a program that knew more kinds of records.
+func (src *source) misfit(generation uint32, offset int64, lsn wal.LSN, err error) error {
+	return &DamageError{
+		File: segmentPath(LogDir(src.dir), generation), Offset: offset, LSN: lsn,
+		Want: "records that fit the state", Got: err.Error(), Err: err,
+	}
+}
