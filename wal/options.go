@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -85,6 +86,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.RetryEvery == 0 {
 		o.RetryEvery = 500 * time.Millisecond
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
 	}
 	if o.Notify == nil {
 		o.Notify = func(error) {}

@@ -1,0 +1,234 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"pawl/internal/vfs"
+)
+
+// FindOptions say how to look.
+type FindOptions struct {
+	Store StoreID // whose files these must be; zero is whoever's they are
+	// Settle first syncs each file and directory and drops the page cache, so
+	// that nothing is believed that a power loss could still take back. A tool
+	// that must not write leaves it out.
+	Settle bool
+}
+
+// History is the generations of a log, with what their first entries say.
+type History struct {
+	Store  StoreID  // zero if there is no generation
+	Linked []Info   // oldest first
+	Unused []uint32 // never linked: made ahead, or cut short
+
+	fs      vfs.FS
+	dir     string
+	heads   []head // of Linked
+	highest uint32
+	// What the unused ones know: that an LSN was durable, says a birth; and an entry
+	// behind the birth of generation lost, which has no link it could read.
+	vouched, lostVouched LSN
+	lost                 uint32
+	lostErr              error // why
+	cut                  int64 // bytes behind the births up to the last that is not zero
+}
+
+// head is the first two entries of a linked generation.
+type head struct {
+	birth birth
+	link  link
+}
+
+// Find reads the first entries of every generation in dir and puts the linked
+// ones in order. A *CorruptError says that what is there can not be the log of
+// one store. It changes nothing, but for Settle; names in dir that are no
+// generation's are not looked at.
+func Find(fsys vfs.FS, dir string, opt FindOptions) (*History, error) {
+	h := &History{Store: opt.Store, fs: fsys, dir: dir}
+	names, err := fsys.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	var witness, claimed uint32 // generation witness was made when claimed was the newest linked
+	for _, name := range names {
+		number, ok := generationNumber(name.Name())
+		if !ok || !name.IsDir() {
+			continue
+		}
+		h.highest = max(h.highest, number)
+		if opt.Settle {
+			if err := settle(fsys, dir, number); err != nil {
+				return nil, err
+			}
+		}
+		b, err := h.look(number)
+		if err != nil {
+			return nil, err
+		}
+		if b.linked >= claimed {
+			witness, claimed = number, b.linked
+		}
+	}
+	if opt.Settle {
+		if err := fsys.SyncDir(dir); err != nil {
+			return nil, fmt.Errorf("settle log: %w", err)
+		}
+	}
+	if newest := h.newest(); claimed > newest {
+		return nil, &CorruptError{Path: segmentPath(dir, claimed), Generation: claimed,
+			Err: fmt.Errorf("%w: generation %d was made when it was in use", ErrMissing, witness)}
+	}
+	if err := h.join(); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// newest is the number of the newest linked generation, 0 if none.
+func (h *History) newest() uint32 {
+	if len(h.Linked) == 0 {
+		return 0
+	}
+	return h.Linked[len(h.Linked)-1].Generation
+}
+
+// settle makes sure that what will be read is what is on disk.
+func settle(fsys vfs.FS, dir string, number uint32) error {
+	path := generationDir(dir, number)
+	files, err := fsys.ReadDir(path)
+	if err != nil {
+		return fmt.Errorf("settle generation %d: %w", number, err)
+	}
+	for _, name := range files {
+		f, err := fsys.OpenFile(filepath.Join(path, name.Name()), os.O_RDWR, 0)
+		if err != nil {
+			return fmt.Errorf("settle generation %d: %w", number, err)
+		}
+		if err := f.Sync(); err != nil {
+			f.Close()
+			return fmt.Errorf("settle generation %d: %w", number, err)
+		}
+		if err := f.DropCache(); err != nil {
+			f.Close()
+			return fmt.Errorf("settle generation %d: %w", number, err)
+		}
+		if err := f.Close(); err != nil {
+			return fmt.Errorf("settle generation %d: %w", number, err)
+		}
+	}
+	if err := fsys.SyncDir(path); err != nil {
+		return fmt.Errorf("settle generation %d: %w", number, err)
+	}
+	return nil
+}
+
+// look reads the first entries of a generation and notes whether it is linked.
+func (h *History) look(number uint32) (birth, error) {
+	path := segmentPath(h.dir, number)
+	f, err := h.fs.OpenFile(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Cut short while it was made, or while it was dropped.
+		h.Unused = append(h.Unused, number)
+		return birth{}, nil
+	}
+	if err != nil {
+		return birth{}, fmt.Errorf("read generation %d: %w", number, err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return birth{}, fmt.Errorf("read generation %d: %w", number, err)
+	}
+	data := make([]byte, min(size, firstGroup))
+	if err := readFull(f, data, 0); err != nil {
+		return birth{}, fmt.Errorf("read generation %d: %w", number, err)
+	}
+	s := scanner{data: data, store: h.Store, generation: number}
+	_, birthErr := s.next()
+	var linkErr error
+	if birthErr == nil {
+		h.Store = s.last.store
+		_, linkErr = s.next()
+	}
+	if birthErr == nil && linkErr == nil {
+		h.Linked = append(h.Linked, Info{
+			Generation: number,
+			FirstLSN:   s.link.lsn + 1,
+			LastLSN:    s.link.lsn,
+			Length:     size,
+			Size:       size,
+		})
+		h.heads = append(h.heads, head{s.birth, s.link})
+		return s.birth, nil
+	}
+
+	// Never linked, or its link is damaged: then what is behind may say so.
+	data = make([]byte, size)
+	if err := readFull(f, data, 0); err != nil {
+		return birth{}, fmt.Errorf("read generation %d: %w", number, err)
+	}
+	rest := data[min(len(data), birthEntryBytes):]
+	if birthErr != nil && (errors.Is(birthErr, ErrForeign) || errors.Is(birthErr, ErrFormat) || !allZero(rest)) {
+		// A birth is durable before anything is written behind it.
+		return birth{}, &CorruptError{Path: path, Generation: number, Err: fmt.Errorf("birth entry: %w", birthErr)}
+	}
+	if errors.Is(linkErr, ErrForeign) || errors.Is(linkErr, ErrFormat) {
+		return birth{}, &CorruptError{Path: path, Generation: number, Offset: birthEntryBytes, Err: fmt.Errorf("link entry: %w", linkErr)}
+	}
+	if birthErr == nil {
+		h.vouched = max(h.vouched, s.birth.durable)
+		if v := s.vouched(rest); v > h.lostVouched {
+			h.lost, h.lostVouched, h.lostErr = number, v, linkErr
+		}
+	}
+	h.cut += notZero(rest)
+	h.Unused = append(h.Unused, number)
+	return s.birth, nil
+}
+
+// join fills in what each link says of the generation before.
+func (h *History) join() error {
+	for i := 1; i < len(h.Linked); i++ {
+		before, link := &h.Linked[i-1], h.heads[i].link
+		before.Sealed = true
+		corrupt := func(err error) error {
+			number := h.Linked[i].Generation
+			return &CorruptError{Path: segmentPath(h.dir, number), Generation: number, Offset: birthEntryBytes, Err: err}
+		}
+		switch {
+		case link.generation >= h.Linked[i].Generation:
+			return corrupt(fmt.Errorf("link to generation %d", link.generation))
+		case link.generation < before.Generation:
+			return corrupt(fmt.Errorf("link to generation %d goes past generation %d", link.generation, before.Generation))
+		case link.lsn < h.heads[i-1].link.lsn:
+			return corrupt(fmt.Errorf("link to group %d, but generation %d begins behind group %d", link.lsn, before.Generation, h.heads[i-1].link.lsn))
+		case link.generation > before.Generation:
+			// The one between was dropped, and with it the exact end of this one.
+			before.LastLSN = link.lsn
+			continue
+		}
+		before.LastLSN = link.lsn
+		before.Length = int64(link.length)
+		if before.Length > before.Size {
+			return &CorruptError{Path: segmentPath(h.dir, before.Generation), Generation: before.Generation, Offset: before.Size,
+				Err: fmt.Errorf("file ends, but %d bytes are history", before.Length)}
+		}
+	}
+	return nil
+}
+
+func readFull(f io.ReaderAt, b []byte, off int64) error {
+	n, err := f.ReadAt(b, off)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
