@@ -53,9 +53,17 @@ type Config struct {
 	IdleTimeout time.Duration // of RESP connections; 0 is none
 	Pprof       bool          // profiles on AdminAddr
 
-	// Users by name, each a line of rules as ACL SETUSER takes them. They come
-	// from the [users] table of the file only.
+	// Users of the Redis protocol by name, each a line of rules as ACL SETUSER
+	// takes them, from the [users] table of the file.
 	Users map[string]string
+	// Accounts of the admin address, password by user, from the [accounts] table
+	// of the file.
+	Accounts map[string]string
+	// Password of the user "default", from PasswordFile or from PAWL_PASSWORD;
+	// empty is none. It never stands on a command line, where others could read
+	// it.
+	Password     string
+	PasswordFile string
 
 	LogLevel  slog.Level
 	LogFormat string // text or json

@@ -73,6 +73,15 @@ func (s *Set) Load(lookup func(string) (string, bool)) error {
 			origin["ephemeral"] = origin["backend"]
 		}
 	}
+	s.Config.Password, _ = lookup(passwordEnv)
+	if path := s.Config.PasswordFile; path != "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("password-file: %w", err))
+		} else if s.Config.Password = strings.TrimRight(string(data), "\r\n"); s.Config.Password == "" {
+			errs = append(errs, fmt.Errorf("password-file: %s is empty", path))
+		}
+	}
 	known.VisitAll(func(d *pflag.Flag) {
 		f := s.fs.Lookup(d.Name)
 		o := Option{Name: f.Name, Usage: f.Usage, Reload: reloadable[f.Name], Value: f.Value.String(), Default: f.DefValue, Origin: "default"}
@@ -82,6 +91,19 @@ func (s *Set) Load(lookup func(string) (string, bool)) error {
 		s.Options = append(s.Options, o)
 	})
 	return errors.Join(append(errs, s.Config.validate()...)...)
+}
+
+// Again loads from the same command line what environment and file say now.
+func (s *Set) Again(lookup func(string) (string, bool)) (*Set, error) {
+	fresh := New("again")
+	for _, o := range s.Options {
+		if o.Origin == "flag" {
+			if err := fresh.fs.Set(o.Name, o.Value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return fresh, fresh.Load(lookup)
 }
 
 // Option is the option of that name, the zero Option when there is none.
@@ -94,8 +116,12 @@ func (s *Set) Option(name string) Option {
 	return Option{}
 }
 
-// usersKey is the table of the file that is no option.
-const usersKey = "users"
+// The tables of the file that are no options, and the variable that is none.
+const (
+	usersKey    = "users"
+	accountsKey = "accounts"
+	passwordEnv = "PAWL_PASSWORD"
+)
 
 func (s *Set) loadFile(path string, known *pflag.FlagSet, origin map[string]string) (errs []error) {
 	data, err := os.ReadFile(path)
@@ -110,7 +136,7 @@ func (s *Set) loadFile(path string, known *pflag.FlagSet, origin map[string]stri
 		}
 		return []error{fmt.Errorf("%s: %w", path, err)}
 	}
-	keys := []string{usersKey}
+	keys := []string{usersKey, accountsKey}
 	known.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "config" { // a file cannot name another one
 			keys = append(keys, Option{Name: f.Name}.Key())
@@ -118,9 +144,15 @@ func (s *Set) loadFile(path string, known *pflag.FlagSet, origin map[string]stri
 	})
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		value := file[key]
-		if key == usersKey {
-			if err := s.loadUsers(path, value); err != nil {
+		if key == usersKey || key == accountsKey {
+			secrets, err := loadSecrets(path, key, value)
+			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", path, err))
+			}
+			if key == usersKey {
+				s.Config.Users = secrets
+			} else {
+				s.Config.Accounts = secrets
 			}
 			continue
 		}
@@ -147,28 +179,29 @@ func (s *Set) loadFile(path string, known *pflag.FlagSet, origin map[string]stri
 	return errs
 }
 
-// loadUsers reads the [users] table: a name and a line of rules each.
-func (s *Set) loadUsers(path string, value any) error {
+// loadSecrets reads a table of names and lines. The file must not be one that
+// others can write.
+func loadSecrets(path, key string, value any) (map[string]string, error) {
 	table, ok := value.(map[string]any)
 	if !ok {
-		return errors.New("users must be a table of name = \"rules\"")
+		return nil, fmt.Errorf("%s must be a table of name = \"text\"", key)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("holds users but can be written by others (mode %04o); chmod 600 it", info.Mode().Perm())
+		return nil, fmt.Errorf("holds %s but can be written by others (mode %04o); chmod 600 it", key, info.Mode().Perm())
 	}
-	s.Config.Users = make(map[string]string, len(table))
-	for name, rules := range table {
-		line, ok := rules.(string)
+	lines := make(map[string]string, len(table))
+	for name, line := range table {
+		text, ok := line.(string)
 		if !ok {
-			return fmt.Errorf("users.%s must be a string of rules", name)
+			return nil, fmt.Errorf("%s.%s must be a string", key, name)
 		}
-		s.Config.Users[name] = line
+		lines[name] = text
 	}
-	return nil
+	return lines, nil
 }
 
 // scalar is a TOML value as a flag takes it.
@@ -199,16 +232,21 @@ type Change struct {
 	Reload   bool // a running daemon can take it
 }
 
-// Changes are the options that differ between old and s, with users as one of
-// the name "users".
+// Changes are the options that differ between old and s, with the tables
+// users and accounts as one each, whose contents are not shown.
 func (s *Set) Changes(old *Set) (changes []Change) {
 	for i, o := range s.Options {
 		if was := old.Options[i].Value; was != o.Value {
 			changes = append(changes, Change{o.Name, was, o.Value, o.Reload})
 		}
 	}
-	if !maps.Equal(s.Config.Users, old.Config.Users) {
-		changes = append(changes, Change{Name: usersKey, Old: fmt.Sprint(len(old.Config.Users), " users"), New: fmt.Sprint(len(s.Config.Users), " users"), Reload: true})
+	for _, t := range []struct {
+		name     string
+		old, new map[string]string
+	}{{usersKey, old.Config.Users, s.Config.Users}, {accountsKey, old.Config.Accounts, s.Config.Accounts}} {
+		if !maps.Equal(t.old, t.new) {
+			changes = append(changes, Change{Name: t.name, Old: fmt.Sprintf("%d of them", len(t.old)), New: fmt.Sprintf("%d of them", len(t.new))})
+		}
 	}
 	return changes
 }

@@ -25,7 +25,8 @@ func (o Option) Key() string { return strings.ReplaceAll(o.Name, "-", "_") }
 func (o Option) Env() string { return "PAWL_" + strings.ToUpper(o.Key()) }
 
 // reloadable are the options that SIGHUP can change in a running daemon.
-var reloadable = map[string]bool{"log-level": true, "tls-cert": true, "tls-key": true, "tls-client-ca": true}
+// Certificates are not among them because they are read again by themselves.
+var reloadable = map[string]bool{"log-level": true}
 
 // define makes the flags of all options in fs, with their defaults in c.
 func define(fs *pflag.FlagSet, c *Config) {
@@ -59,6 +60,7 @@ func define(fs *pflag.FlagSet, c *Config) {
 	fs.StringVar(&c.TLSKey, "tls-key", "", "its key (PEM)")
 	fs.StringVar(&c.TLSClientCA, "tls-client-ca", "", "demand client certificates of this authority (PEM)")
 	fs.BoolVar(&c.HTTPTLS, "http-tls", false, "TLS on --http-addr and --admin-addr too")
+	fs.StringVar(&c.PasswordFile, "password-file", "", "file with the password of the user \"default\"; PAWL_PASSWORD does the same")
 	fs.BoolVar(&c.Insecure, "insecure", false, "listen beyond this machine though nobody has to log in")
 	c.MaxPayload = 1 << 20
 	fs.Var(&c.MaxPayload, "max-payload", "largest payload of a job")

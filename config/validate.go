@@ -63,11 +63,13 @@ func (c *Config) validate() (errs []error) {
 	if c.TLSCert == "" && (c.HTTPTLS || c.TLSClientCA != "") {
 		bad("tls-cert: http-tls and tls-client-ca need a certificate")
 	}
-	if !c.Insecure && len(c.Users) == 0 {
-		for _, a := range []struct{ name, value string }{{"addr", c.Addr}, {"admin-addr", c.AdminAddr}, {"http-addr", c.HTTPAddr}} {
-			if a.value != "" && !Loopback(a.value) {
-				bad("%s: %s can be reached from other machines, but nobody has to log in: name users in the file, or say --insecure", a.name, a.value)
-			}
+	if !c.Insecure {
+		if c.Addr != "" && !Loopback(c.Addr) && len(c.Users) == 0 && c.Password == "" {
+			bad("addr: %s can be reached from other machines, but nobody has to log in: name users in the file, set a password, or say --insecure", c.Addr)
+		}
+		// An lmstfy file may bring accounts; the daemon looks again.
+		if c.AdminAddr != "" && !Loopback(c.AdminAddr) && len(c.Accounts) == 0 && c.LmstfyFile == "" {
+			bad("admin-addr: %s can be reached from other machines, but nobody has to log in: name accounts in the file, or say --insecure", c.AdminAddr)
 		}
 	}
 	return errs
