@@ -14,6 +14,7 @@ require github.com/HdrHistogram/hdrhistogram-go v1.4.0
 
 require (
 	github.com/hanwen/go-fuse/v2 v2.12.1
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/tidwall/wal v1.2.1
 )
 
@@ -22,6 +23,7 @@ require (
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.0 // indirect
 	github.com/tidwall/tinylru v1.1.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
 )
 
 require (
