@@ -37,6 +37,8 @@ type layer struct {
 func layers() []layer {
 	return []layer{
 		{"kill", "SIGKILL at random moments under many clients", runKill},
+		{"disk", "power cuts on a disk that sees every block write", runDisk},
+		{"sick", "a disk that fails at its k-th block write", runSick},
 		{"check", "judge histories that were saved", runCheck},
 	}
 }

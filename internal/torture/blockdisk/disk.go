@@ -102,6 +102,13 @@ func (d *Disk) Crash(rng *rand.Rand) []byte {
 	return image
 }
 
+// Image is what was written, flushed or not.
+func (d *Disk) Image() []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]byte(nil), d.now...)
+}
+
 func (d *Disk) read(p []byte, at int64) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

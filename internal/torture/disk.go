@@ -1,0 +1,234 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"pawl/internal/torture/blockdisk"
+	"pawl/internal/torture/daemon"
+	"pawl/internal/torture/workload"
+)
+
+// diskBytes is the size of the disk that the file system is made on.
+const diskBytes = 64 << 20
+
+// runDisk: the daemon's directory is on a real file system on a disk that sees
+// every block write and flush. The power is cut: the daemon is stopped first,
+// so that no answer leaves it any more, then an image is taken that holds what
+// was flushed and any part of what was written since. The daemon goes on from
+// that image under the same clients, whose history is judged at the end;
+// further images of the same cut are only started from and stopped again.
+//
+// With -lie the disk forgets its flushes: the control, which must be reported.
+func runDisk(ctx context.Context, args []string) error {
+	if done, err := apart(ctx); done {
+		return err
+	}
+	l := newLab("disk", args)
+	cuts := l.flags.Int("cuts", 10, "how often the power is cut")
+	images := l.flags.Int("images", 4, "further images of each cut that are started from")
+	clients := l.flags.Int("clients", 16, "clients that work meanwhile")
+	fs := l.flags.String("fs", "ext4", "ext4 or xfs")
+	lie := l.flags.Bool("lie", false, "a disk that forgets its flushes; to be reported")
+	if err := l.open(ctx); err != nil {
+		return err
+	}
+	defer l.close()
+	size := int64(diskBytes)
+	if *fs == "xfs" {
+		size = 320 << 20 // the least that mkfs.xfs takes
+	}
+	// commit=1000: the journal's timer must not do what the daemon forgot.
+	options := blockdisk.Options{Make: *fs}
+	if *fs == "ext4" {
+		options.Data = "commit=1000"
+	}
+	r := &rig{lab: l, disk: blockdisk.New(size), options: options}
+	if err := r.mount(); err != nil {
+		return err
+	}
+	defer r.unmount()
+	sup, err := l.supervisor(r.data(), small...)
+	if err != nil {
+		return err
+	}
+	defer sup.Close()
+	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients}, sup, l.rec)
+
+	faults := 0
+	err = withCrew(ctx, crew, func() error {
+		for range *cuts {
+			if err := l.start(ctx, sup); err != nil {
+				return err
+			}
+			r.disk.Lie(*lie)
+			if err := sleep(ctx, l.between(50*time.Millisecond, time.Second)); err != nil {
+				return err
+			}
+			if err := sup.Pause(); err != nil {
+				return err
+			}
+			next := r.disk.Crash(l.rng)
+			others := make([][]byte, *images)
+			for i := range others {
+				others[i] = r.disk.Crash(l.rng)
+			}
+			r.disk.Lie(false)
+			if err := sup.Kill(); err != nil {
+				return err
+			}
+			if err := r.unmount(); err != nil {
+				return err
+			}
+			for _, image := range others {
+				faults++
+				if err := r.try(ctx, image, *lie); err != nil {
+					return err
+				}
+			}
+			faults++
+			r.disk, r.options.Make = blockdisk.FromImage(next), ""
+			if err := r.mount(); err != nil {
+				return err
+			}
+			sup.SetOptions(func(o *daemon.Options) { o.Dir = r.data() })
+		}
+		return l.start(ctx, sup)
+	})
+	if err != nil {
+		return err
+	}
+	if err := l.end(ctx, sup, crew); err != nil {
+		return err
+	}
+	return l.judge(faults)
+}
+
+// rig is a disk with a file system that is mounted.
+type rig struct {
+	*lab
+	disk    *blockdisk.Disk
+	options blockdisk.Options
+	mounted *blockdisk.Mounted
+	mounts  int
+}
+
+func (r *rig) mount() error {
+	r.mounts++
+	m, err := blockdisk.Mount(r.disk, filepath.Join(r.dir, fmt.Sprintf("disk%d", r.mounts)), r.options)
+	if errors.Is(err, blockdisk.ErrUnsupported) {
+		return fmt.Errorf("%w: %w", errImpossible, err)
+	}
+	r.mounted = m
+	return err
+}
+
+func (r *rig) unmount() error {
+	if r.mounted == nil {
+		return nil
+	}
+	m := r.mounted
+	r.mounted = nil
+	return m.Close()
+}
+
+func (r *rig) data() string { return filepath.Join(r.mounted.Dir, "data") }
+
+// try mounts an image and lets `pawl check` judge the directory on it: a start
+// from it would have to succeed without loss.
+func (r *rig) try(ctx context.Context, image []byte, lie bool) error {
+	other := &rig{lab: r.lab, disk: blockdisk.FromImage(image), mounts: 1000 * r.mounts}
+	if err := other.mount(); err != nil {
+		if lie {
+			return nil // a lying disk can cost the file system itself
+		}
+		return err
+	}
+	defer other.unmount()
+	if _, err := os.Stat(other.data()); errors.Is(err, os.ErrNotExist) && r.mounts == 1 {
+		return nil // cut before the directory was made
+	}
+	out, err := exec.CommandContext(ctx, r.binary, "check", other.data()).CombinedOutput()
+	if err != nil && !lie {
+		return r.broken("an image of a power cut is refused: %v\n%s", err, out)
+	}
+	return nil
+}
+
+// runSick: the disk fails at its k-th block write and from then on, or once.
+// The daemon must end with 74 soon after it has said so to its clients, and
+// after the disk was healed everything acknowledged must be there.
+func runSick(ctx context.Context, args []string) error {
+	if done, err := apart(ctx); done {
+		return err
+	}
+	l := newLab("sick", args)
+	cases := l.flags.Int("cases", 10, "how many different writes fail")
+	clients := l.flags.Int("clients", 8, "clients that work meanwhile")
+	once := l.flags.Bool("once", false, "one write fails, later ones succeed; else all later ones fail too")
+	if err := l.open(ctx); err != nil {
+		return err
+	}
+	defer l.close()
+	r := &rig{lab: l, disk: blockdisk.New(diskBytes), options: blockdisk.Options{Make: "ext4", Data: "commit=1000"}}
+	if err := r.mount(); err != nil {
+		return err
+	}
+	defer r.unmount()
+	sup, err := l.supervisor(r.data(), small...)
+	if err != nil {
+		return err
+	}
+	defer sup.Close()
+	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients}, sup, l.rec)
+
+	faults := 0
+	err = withCrew(ctx, crew, func() error {
+		for k := 1; k <= *cases; k++ {
+			if err := l.start(ctx, sup); err != nil {
+				return err
+			}
+			if err := sleep(ctx, l.between(50*time.Millisecond, 300*time.Millisecond)); err != nil {
+				return err
+			}
+			r.disk.Fail(int64(k), !*once)
+			code, err := sup.WaitExit(ctx)
+			if err != nil {
+				return l.broken("write %d failed and the daemon went on: %v", k, err)
+			}
+			if code != 74 {
+				return l.broken("write %d failed and the daemon ended with %d: %s", k, code, sup.Stderr())
+			}
+			if !strings.Contains(sup.Stderr(), "input/output error") && !strings.Contains(sup.Stderr(), "read-only file system") {
+				return l.broken("write %d failed and the daemon does not say so: %s", k, sup.Stderr())
+			}
+			faults++
+			r.disk.Fail(0, false)
+			// What the file system could not write is lost with its cache: go on
+			// from what is on the disk, as after a reboot.
+			_ = r.unmount()
+			r.options.Make = ""
+			r.disk = blockdisk.FromImage(r.disk.Image())
+			if err := r.mount(); err != nil {
+				return err
+			}
+			sup.SetOptions(func(o *daemon.Options) { o.Dir = r.data() })
+		}
+		return l.start(ctx, sup)
+	})
+	if err != nil {
+		return err
+	}
+	if err := l.end(ctx, sup, crew); err != nil {
+		return err
+	}
+	return l.judge(faults)
+}
