@@ -36,3 +36,5 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
+
+require github.com/google/btree v1.1.3

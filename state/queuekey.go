@@ -55,3 +55,16 @@ func indexSlash(s string, from int) int {
 	}
 	return -1
 }
+
+// ValidQueueKey reports whether key has three parts of 1 to MaxNameBytes bytes,
+// of which only the last may hold slashes.
+func ValidQueueKey(key []byte) bool {
+	pool, rest, ok := bytes.Cut(key, []byte{'/'})
+	namespace, name, ok2 := bytes.Cut(rest, []byte{'/'})
+	for _, part := range [][]byte{pool, namespace, name} {
+		if len(part) == 0 || len(part) > MaxNameBytes {
+			return false
+		}
+	}
+	return ok && ok2
+}

@@ -1,5 +1,10 @@
 package state
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Job is a copy of what the state knows of one job. Times are log time unless
 // said otherwise; 0 is none.
 type Job struct {
@@ -108,4 +113,241 @@ type Counts struct {
 	Metas  uint64
 	Bytes  uint64 // payload bytes of jobs that are not dead
 	Memory uint64 // bytes of memory, estimated
+}
+
+// NextSlot is the slot the next KindEnqueue must name, and how often it has been
+// used before, for the job's ID. It changes with every enqueue and every job
+// that goes. Slot 0: no more fit.
+func (s *State) NextSlot() (Slot, uint16) {
+	next := s.jobs.next()
+	if s.jobs.has(next) {
+		return Slot(next), s.jobs.at(next).reuse()
+	}
+	return Slot(next), 0
+}
+
+// NextQueue is the ID the next KindQueue must name. 0: no more fit.
+func (s *State) NextQueue() QueueID { return QueueID(s.queues.next()) }
+
+// QueueByKey finds a queue. It does not allocate.
+func (s *State) QueueByKey(key []byte) (QueueID, bool) {
+	i, ok := s.queueOf[string(key)]
+	return QueueID(i), ok
+}
+
+// QueueKey is a queue's key; it must exist.
+func (s *State) QueueKey(q QueueID) string { return s.queues.at(uint32(q)).key }
+
+// Settings are those of a queue; it must exist. A RateCount comes with a
+// RatePer.
+func (s *State) Settings(q QueueID) Settings { return s.settingsOf(s.queues.at(uint32(q))) }
+
+// Queue is a copy of one queue; it must exist.
+func (s *State) Queue(id QueueID) Queue {
+	q := s.queues.at(uint32(id))
+	v := Queue{
+		ID: id, Key: q.key,
+		Ready: q.ready, Delayed: q.delayed, Leased: q.leased, Dead: q.dead,
+		Bytes: q.bytes, PausedUntil: q.pausedUntil,
+		Totals: q.totals, Settings: s.settingsOf(q),
+	}
+	for i := q.level; i != 0; i = s.levels.at(i).next {
+		since := s.jobs.at(s.levels.at(i).first).whenAt()
+		if v.OldestReady == 0 || since < v.OldestReady {
+			v.OldestReady = since
+		}
+	}
+	if first := s.firstDue(q.due); first != 0 {
+		v.NextDue = s.jobs.at(first).whenAt()
+	}
+	if first := s.firstDue(q.dueWall); first != 0 {
+		if due := s.Log(s.jobs.at(first).whenAt()); v.NextDue == 0 || due < v.NextDue {
+			v.NextDue = due
+		}
+	}
+	return v
+}
+
+// Queues calls yield for each queue in order of ID until it returns false.
+func (s *State) Queues(yield func(QueueID) bool) {
+	for i := uint32(1); i <= s.queues.last; i++ {
+		if s.queues.at(i).serial != 0 && !yield(QueueID(i)) {
+			return
+		}
+	}
+}
+
+// Counts are sizes of the whole state.
+func (s *State) Counts() Counts {
+	c := Counts{
+		Jobs:   s.jobsIn,
+		Queues: uint64(s.queues.used),
+		Groups: uint64(s.groups.used),
+		Keys:   uint64(len(s.claimOf)),
+		Crons:  uint64(s.crons.used),
+		Metas:  uint64(s.metas.used),
+		Bytes:  s.bytes,
+	}
+	c.Memory = s.memory()
+	return c
+}
+
+// memory estimates, from what entries of each kind were measured to cost with
+// the maps and trees that lead to them.
+func (s *State) memory() uint64 {
+	n := func(last uint32, each uint64) uint64 { return uint64(last) * each }
+	marks := s.deadlines.len() + s.walls.len() + s.windows.len() + s.pauses.len() + s.graves.len()
+	return n(s.jobs.last, 64) + n(s.extras.last, 48) + n(s.queues.last, 480) + n(s.levels.last, 16) +
+		n(s.groups.last, 140) + n(s.claims.last, 140) + n(s.reasons.last, 200) + n(s.policies.last, 80) +
+		n(s.settings.last, 96) + n(s.crons.last, 500) + n(s.metas.last, 200) + uint64(marks)*30
+}
+
+// Job is a copy of the job at slot; ok is false when there is none.
+func (s *State) Job(slot Slot) (v Job, ok bool) {
+	i := uint32(slot)
+	if !s.jobs.has(i) || s.jobs.at(i).where == 0 {
+		return Job{}, false
+	}
+	j := s.jobs.at(i)
+	x, p := s.extraOf(j), s.policyOfJob(j)
+	v = Job{
+		ID: j.id(i), Slot: slot, Queue: QueueID(j.queue), Place: j.place(), Priority: j.priority,
+		Tries: p.tries, Backoff: p.backoff, BackoffMax: p.backoffMax,
+		Attempt: uint32(x.attemptHigh)<<16 | uint32(uint16(j.when)), Failures: uint32(x.failures),
+		Expires: j.expiresAt(), Size: j.size(), Body: j.body(),
+	}
+	switch v.Place {
+	case Ready:
+		v.Since = j.whenAt()
+		v.Blocked = s.waits(i, j)
+	case Delayed:
+		v.Due, v.DueWall = j.whenAt(), j.isWall()
+	case Leased:
+		v.Deadline = j.whenAt()
+		v.Lease = LeaseID{slot, x.nonce}
+	case Dead:
+		v.Since = j.whenAt()
+	}
+	if x.reason != 0 {
+		v.Reason = s.reasons.at(x.reason).text
+	}
+	if x.claim != 0 {
+		v.Unique = s.claims.at(x.claim).key
+	}
+	if x.group != 0 {
+		v.Group = s.groups.at(x.group).key
+	}
+	return v, true
+}
+
+// Lookup finds a job by its ID.
+func (s *State) Lookup(id JobID) (Slot, bool) {
+	i := uint32(id.Slot())
+	if !s.jobs.has(i) {
+		return 0, false
+	}
+	j := s.jobs.at(i)
+	return Slot(i), j.where != 0 && j.id(i) == id
+}
+
+// LookupLease finds the leased job of a lease that holds: now is before its end
+// and before the end of the job's TTL.
+func (s *State) LookupLease(id LeaseID, now Millis) (Slot, bool) {
+	i := uint32(id.Slot)
+	if !s.jobs.has(i) {
+		return 0, false
+	}
+	j := s.jobs.at(i)
+	if j.place() != Leased || s.extraOf(j).nonce != id.Nonce {
+		return 0, false
+	}
+	end, _ := j.deadline()
+	return id.Slot, now < end
+}
+
+// Unique is the job ID that holds key in q, or did within its window, at now.
+func (s *State) Unique(q QueueID, key Key, now Millis) (JobID, bool) {
+	i := s.holder(uint32(q), key, now)
+	if i == 0 {
+		return JobID{}, false
+	}
+	return s.claims.at(i).id, true
+}
+
+// KeyTaken reports whether the job at slot cannot have its unique key in queue
+// q at now, because another job has it: KindMove is refused then, and
+// KindRedrive, KindRun and KindDelay of a dead job need DropKey. False for a
+// job without a key.
+func (s *State) KeyTaken(slot Slot, q QueueID, now Millis) bool {
+	own := s.extraOf(s.jobs.at(uint32(slot))).claim
+	if own == 0 {
+		return false
+	}
+	holder := s.holder(uint32(q), s.claims.at(own).key, now)
+	return holder != 0 && holder != own
+}
+
+// NextReady is the job that q delivers next, 0 when there is none to deliver. It
+// may be past its TTL: then KindLapse it and ask again.
+func (s *State) NextReady(id QueueID, now Millis) (Slot, Block) {
+	q := s.queues.at(uint32(id))
+	if q.level == 0 {
+		return 0, Block{}
+	}
+	if now < q.pausedUntil {
+		return 0, Block{BlockedPaused, q.pausedUntil}
+	}
+	if q.settings != 0 {
+		t := s.settings.at(q.settings)
+		if t.MaxLeased > 0 && q.leased >= t.MaxLeased {
+			return 0, Block{BlockedMaxLeased, 0}
+		}
+		if t.RateCount > 0 && q.rateUsed >= t.RateCount {
+			if until := AddMillis(q.rateFrom, t.RatePer); now < until {
+				return 0, Block{BlockedRate, until}
+			}
+		}
+	}
+	return Slot(s.levels.at(q.level).first), Block{}
+}
+
+// Live says what is still needed of a generation.
+func (s *State) Live(generation uint32) Live {
+	l := s.lives[generation]
+	l.Generation = generation
+	return l
+}
+
+// Lives are all generations that hold a body of a job, ascending.
+func (s *State) Lives() []Live {
+	all := make([]Live, 0, len(s.lives))
+	for _, l := range s.lives {
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b Live) int { return cmp.Compare(a.Generation, b.Generation) })
+	return all
+}
+
+// BodiesIn appends to dst up to max slots, from the given one on, whose body
+// lies in generation, looking at no more than 64 × max slots, and returns where
+// to go on, 0 at the end.
+func (s *State) BodiesIn(dst []Slot, generation uint32, from Slot, max int) ([]Slot, Slot) {
+	i := uint64(from)
+	if i == 0 {
+		i = 1
+	}
+	for looks := pageItems * max; looks > 0 && max > 0; looks-- {
+		if i > uint64(s.jobs.last) {
+			return dst, 0
+		}
+		if j := s.jobs.at(uint32(i)); j.where != 0 && j.generation == generation {
+			dst = append(dst, Slot(i))
+			max--
+		}
+		i++
+	}
+	if i > uint64(s.jobs.last) {
+		return dst, 0
+	}
+	return dst, Slot(i)
 }

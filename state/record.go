@@ -136,16 +136,6 @@ const (
 	MaxDataBytes = 64 << 20
 )
 
-// AddMillis is a + b, at most MaxMillis and at least 0: it never wraps.
-func AddMillis(a, b Millis) Millis {
-	switch sum := a + b; {
-	case a >= 0 && b >= 0 && (sum < 0 || sum > MaxMillis):
-		return MaxMillis
-	case sum < 0 || (a < 0 && b < 0):
-		return 0
-	case sum > MaxMillis:
-		return MaxMillis
-	default:
-		return sum
-	}
-}
+// AddMillis is a + b, which are at most MaxMillis either way, cut to 0 and
+// MaxMillis: it never wraps.
+func AddMillis(a, b Millis) Millis { return min(max(a+b, 0), MaxMillis) }

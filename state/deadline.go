@@ -1,0 +1,190 @@
+package state
+
+// applyRange does what is due in State.deadlines up to (At, Slot): delays that
+// are over make a job ready, TTLs that are over end it. It covers no lease.
+func (s *State) applyRange(r *Record) string {
+	if r.At > s.now {
+		return "range lies ahead of the time"
+	}
+	upTo := mark{r.At, uint32(r.Slot)}
+	s.marks = s.marks[:0]
+	leased := false
+	s.deadlines.upTo(upTo, func(m mark) bool {
+		j := s.jobs.at(m.id)
+		leased = j.place() == Leased && !j.lapses()
+		s.marks = append(s.marks, m)
+		return !leased && len(s.marks) <= MaxRange
+	})
+	switch {
+	case leased:
+		return "range covers a lease"
+	case len(s.marks) == 0 || uint64(len(s.marks)) != uint64(r.Count) || s.marks[len(s.marks)-1] != upTo:
+		return "range covers other jobs"
+	}
+	for _, m := range s.marks {
+		if j := s.jobs.edit(m.id); j.lapses() {
+			s.lapse(m.id, j)
+		} else {
+			s.ripen(m.id, j)
+		}
+	}
+	return ""
+}
+
+// applyWallRange makes the jobs ready that are due in State.walls up to (At, Slot).
+func (s *State) applyWallRange(r *Record) string {
+	if r.At > s.Wall(s.now) {
+		return "range lies ahead of the time"
+	}
+	if why := s.collect(s.walls, r); why != "" {
+		return why
+	}
+	for _, m := range s.marks {
+		s.ripen(m.id, s.jobs.edit(m.id))
+	}
+	return ""
+}
+
+// applyKeyRange lets go of the claims in State.windows up to (At, Slot).
+func (s *State) applyKeyRange(r *Record) string {
+	if r.At > s.now {
+		return "range lies ahead of the time"
+	}
+	if why := s.collect(s.windows, r); why != "" {
+		return why
+	}
+	for _, m := range s.marks {
+		c := s.claims.edit(m.id)
+		q, serial := c.queue, c.serial
+		s.windows.remove(m.at, m.id)
+		s.letGo(m.id, c)
+		if s.queues.at(q).serial == serial {
+			s.touch(q)
+		}
+	}
+	return ""
+}
+
+// collect brings what a range covers into s.marks.
+func (s *State) collect(x index, r *Record) string {
+	upTo := mark{r.At, uint32(r.Slot)}
+	s.marks = s.marks[:0]
+	x.upTo(upTo, func(m mark) bool {
+		s.marks = append(s.marks, m)
+		return len(s.marks) <= MaxRange
+	})
+	if len(s.marks) == 0 || uint64(len(s.marks)) != uint64(r.Count) || s.marks[len(s.marks)-1] != upTo {
+		return "range covers others"
+	}
+	return ""
+}
+
+// ripen makes a delayed job ready.
+func (s *State) ripen(slot uint32, j *job) {
+	s.take(slot, j)
+	s.put(slot, j, Ready, s.now, false)
+}
+
+// lapse ends a job whose TTL is over.
+func (s *State) lapse(slot uint32, j *job) {
+	s.count(s.queues.edit(j.queue), func(t *Totals) { t.Lapsed++ })
+	s.remove(slot, j)
+}
+
+func (s *State) applyLapse(r *Record) string {
+	j := s.job(r.Slot)
+	switch {
+	case j == nil:
+		return noJob
+	case j.expiresAt() == 0 || j.expiresAt() > s.now:
+		return "TTL is not over"
+	}
+	s.lapse(uint32(r.Slot), j)
+	return ""
+}
+
+// Earliest is the log time at which Due has something to say; false is never.
+func (s *State) Earliest() (Millis, bool) {
+	kind, at, _ := s.earliest()
+	return at, kind != DueNothing
+}
+
+// earliest is the next thing that comes due, whenever that is. Of several at one
+// time it is the first in the order of their kinds.
+func (s *State) earliest() (kind DueKind, at Millis, m mark) {
+	consider := func(k DueKind, when Millis, n mark) {
+		if kind == DueNothing || when < at {
+			kind, at, m = k, when, n
+		}
+	}
+	if n, ok := s.deadlines.first(); ok {
+		consider(DueRange, n.at, n)
+	}
+	if n, ok := s.walls.first(); ok {
+		consider(DueWallRange, s.Log(n.at), n)
+	}
+	if n, ok := s.windows.first(); ok {
+		consider(DueKeys, n.at, n)
+	}
+	if n, ok := s.graves.first(); ok {
+		consider(DueDead, n.at, n)
+	}
+	if n, ok := s.pauses.first(); ok {
+		consider(DuePause, n.at, n)
+	}
+	if i := s.idleFirst; i != 0 {
+		at := AddMillis(s.queues.at(i).usedAt, IdleFor)
+		consider(DueIdle, at, mark{at, i})
+	}
+	if n, ok := s.fires.first(); ok {
+		consider(DueCron, s.Log(n.at), n)
+	}
+	return kind, at, m
+}
+
+// Due is the next thing whose time has come at now. The record that does away
+// with it must be applied before Due is asked again.
+func (s *State) Due(now Millis) Due {
+	kind, at, m := s.earliest()
+	if kind == DueNothing || at > now {
+		return Due{}
+	}
+	switch kind {
+	case DueRange:
+		if j := s.jobs.at(m.id); j.place() == Leased && !j.lapses() {
+			return Due{Kind: DueLease, Slot: Slot(m.id), Queue: QueueID(j.queue), At: m.at}
+		}
+		return s.span(kind, s.deadlines, now)
+	case DueWallRange:
+		return s.span(kind, s.walls, s.Wall(now))
+	case DueKeys:
+		return s.span(kind, s.windows, now)
+	case DueDead:
+		q := s.queues.at(m.id)
+		d := Due{Kind: kind, Cause: CauseDeadFor, Slot: Slot(q.deadFirst), Queue: QueueID(m.id), At: m.at}
+		if t := s.settingsOf(q); t.DeadMax > 0 && uint64(q.dead) > t.DeadMax {
+			d.Cause = CauseDeadMax
+		}
+		return d
+	case DueCron:
+		return Due{Kind: kind, At: m.at, Cron: &s.crons.at(m.id).Cron}
+	default:
+		return Due{Kind: kind, Queue: QueueID(m.id), At: m.at}
+	}
+}
+
+// span is the longest range of x that one record can cover at time now.
+func (s *State) span(kind DueKind, x index, now Millis) Due {
+	d := Due{Kind: kind}
+	x.upTo(mark{now, maxUint32}, func(m mark) bool {
+		if kind == DueRange {
+			if j := s.jobs.at(m.id); j.place() == Leased && !j.lapses() {
+				return false
+			}
+		}
+		d.At, d.Slot = m.at, Slot(m.id)
+		d.Count++
+		return d.Count < MaxRange
+	})
+	return d
+}

@@ -1,0 +1,132 @@
+package state
+
+import "math"
+
+// How the entries of the tables look in a snapshot. Free entries are written as
+// well: the order in which they are handed out again is part of the state.
+
+func (r *root) walk(c *coder) {
+	num(c, "now", &r.now, 0, maxMillis)
+	signed(c, "offset", &r.offset)
+	boolean(c, "draining", &r.draining)
+	boolean(c, "has secret", &r.hasSecret)
+	raw(c, "secret", r.secret[:])
+	num(c, "serial", &r.serial, 0, math.MaxUint64)
+	r.totals.walk(c)
+	numbers(c, &r.idleFirst, &r.idleLast)
+}
+
+func (j *job) walk(c *coder) {
+	fixed(c, &j.born, 8)
+	fixed(c, &j.when, 8)
+	fixed(c, &j.expires, 8)
+	fixed(c, &j.delay, 4)
+	fixed(c, &j.queue, 4)
+	fixed(c, &j.prev, 4)
+	fixed(c, &j.next, 4)
+	fixed(c, &j.generation, 4)
+	fixed(c, &j.offset, 4)
+	fixed(c, &j.length, 4)
+	fixed(c, &j.checksum, 4)
+	fixed(c, &j.extra, 4)
+	last := uint32(j.overhead) | uint32(j.where)<<16 | uint32(uint8(j.priority))<<24
+	fixed(c, &last, 4)
+	j.overhead, j.where, j.priority = uint16(last), uint8(last>>16), int8(last>>24)
+}
+
+func (x *extra) walk(c *coder) {
+	raw(c, "nonce", x.nonce[:])
+	num(c, "failures", &x.failures, 0, maxUint16)
+	num(c, "attempts", &x.attemptHigh, 0, maxUint16)
+	num(c, "tries", &x.tries, 0, maxUint16)
+	numbers(c, &x.reason, &x.claim, &x.group)
+	num(c, "backoff", &x.backoff, 0, maxMillis)
+	num(c, "backoffmax", &x.backoffMax, 0, maxMillis)
+}
+
+func (p *policy) walk(c *coder) {
+	num(c, "tries", &p.tries, 0, maxUint16)
+	num(c, "backoff", &p.backoff, 0, maxMillis)
+	num(c, "backoffmax", &p.backoffMax, 0, maxMillis)
+	numbers(c, &p.refs, &p.next)
+}
+
+func (q *queue) walk(c *coder) {
+	str(c, "key", &q.key, MaxQueueKeyBytes)
+	num(c, "serial", &q.serial, 0, math.MaxUint64)
+	q.totals.walk(c)
+	num(c, "bytes", &q.bytes, 0, math.MaxUint64)
+	numbers(c, &q.ready, &q.delayed, &q.leased, &q.dead, &q.level, &q.due, &q.dueWall,
+		&q.leasedFirst, &q.leasedLast, &q.deadFirst, &q.deadLast, &q.groupFirst, &q.groupLast,
+		&q.reasons, &q.claims, &q.settings, &q.rateUsed, &q.idlePrev, &q.idleNext)
+	num(c, "paused", &q.pausedUntil, 0, maxMillis)
+	num(c, "grave", &q.graveAt, 0, maxMillis)
+	num(c, "rate", &q.rateFrom, 0, maxMillis)
+	num(c, "used", &q.usedAt, 0, maxMillis)
+	boolean(c, "idle", &q.idle)
+}
+
+func (l *level) walk(c *coder) {
+	priority := uint8(l.priority)
+	num(c, "priority", &priority, 0, math.MaxUint8)
+	l.priority = int8(priority)
+	numbers(c, &l.first, &l.last, &l.next)
+}
+
+func (g *group) walk(c *coder) {
+	num(c, "serial", &g.serial, 0, math.MaxUint64)
+	raw(c, "key", g.key[:])
+	numbers(c, &g.refs, &g.head, &g.first, &g.last, &g.prev, &g.next)
+}
+
+func (l *claim) walk(c *coder) {
+	num(c, "serial", &l.serial, 0, math.MaxUint64)
+	raw(c, "key", l.key[:])
+	raw(c, "id", l.id[:])
+	num(c, "until", &l.until, 0, maxMillis)
+	numbers(c, &l.queue, &l.slot, &l.next)
+	boolean(c, "held", &l.held)
+}
+
+func (r *reason) walk(c *coder) {
+	str(c, "text", &r.text, MaxReasonBytes)
+	numbers(c, &r.queue, &r.refs, &r.next)
+}
+
+func (t *settings) walk(c *coder) {
+	t.Settings.walk(c)
+	numbers(c, &t.next)
+}
+
+func (t *cron) walk(c *coder) {
+	t.Cron.walk(c)
+	numbers(c, &t.next)
+}
+
+func (m *meta) walk(c *coder) {
+	str(c, "key", &m.key, MaxTextBytes)
+	copied(c, "value", &m.value, MaxDataBytes)
+	numbers(c, &m.next)
+}
+
+func (t *Totals) walk(c *coder) {
+	for _, n := range []*uint64{&t.Enqueued, &t.Delivered, &t.Acked, &t.Nacked, &t.Released,
+		&t.Expired, &t.Buried, &t.Dead, &t.Deleted, &t.Lapsed, &t.Redriven} {
+		num(c, "total", n, 0, math.MaxUint64)
+	}
+}
+
+func numbers(c *coder, all ...*uint32) {
+	for _, n := range all {
+		num(c, "number", n, 0, maxUint32)
+	}
+}
+
+func boolean(c *coder, name string, v *bool) {
+	var n uint8
+	if *v {
+		n = 1
+	}
+	num(c, name, &n, 0, 1)
+	*v = n == 1
+}
