@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -192,10 +193,11 @@ func newToken(ctx context.Context, adminAddr, namespace string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	_, rest, ok := bytes.Cut(body, []byte(`"token":"`))
-	token, _, ok2 := bytes.Cut(rest, []byte(`"`))
-	if !ok || !ok2 {
+	var made struct {
+		Token string `json:"token"`
+	}
+	if err := json.Unmarshal(body, &made); err != nil || made.Token == "" {
 		return "", fmt.Errorf("no token from %s: %s %.80s", adminAddr, response.Status, body)
 	}
-	return string(token), nil
+	return made.Token, nil
 }

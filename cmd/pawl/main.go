@@ -82,6 +82,8 @@ func subcommands() []subcommand {
 		releaseCommand(),
 		buryCommand(),
 		extendCommand(),
+		workCommand(),
+		loadCommand(),
 
 		queuesCommand(),
 		statsCommand(),
@@ -93,8 +95,11 @@ func subcommands() []subcommand {
 		purgeCommand(),
 		drainCommand(),
 		cronCommand(),
+		tokenCommand(),
+		topCommand(),
 
 		benchCommand(),
+		completionCommand(),
 		versionCommand(),
 	}
 }

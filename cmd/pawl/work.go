@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"pawl/client"
+)
+
+// workBury is the exit code by which a command sends its job to the dead letters
+// at once: its input is bad (EX_DATAERR), and trying again would not help.
+const workBury = exitDamaged
+
+func workCommand() subcommand {
+	return subcommand{
+		name: "work", args: "QUEUE[,QUEUE...] -- COMMAND [ARGUMENT...]",
+		summary: "run a command for each job, with the payload on its standard input", group: groupJobs,
+		flags: func(e *env) (*pflag.FlagSet, runFunc) {
+			fs := newFlagSet("work")
+			w := &worker{e: e, fs: fs}
+			fs.IntVar(&w.concurrency, "concurrency", 1, "commands at the same time")
+			fs.DurationVar(&w.lease, "lease", client.DefaultLease, "how long a job is held before it is extended again; extended while its command runs")
+			fs.DurationVar(&w.limit, "time-limit", 0, "end a command that runs longer, the job has failed; 0 is no limit")
+			fs.DurationVar(&w.grace, "grace", 30*time.Second, "how long commands may go on after SIGTERM; then they are ended and their jobs given back untouched")
+			fs.IntVar(&w.maxJobs, "max-jobs", 0, "stop after this many jobs, 0 is never")
+			fs.BoolVar(&w.untilEmpty, "until-empty", false, "stop when the queue has had no ready job for a second")
+			w.remote = addRemote(e, fs)
+			return fs, w.run
+		},
+	}
+}
+
+// worker is pawl work.
+type worker struct {
+	e           *env
+	fs          *pflag.FlagSet
+	remote      *remote
+	concurrency int
+	lease       time.Duration
+	limit       time.Duration
+	grace       time.Duration
+	maxJobs     int
+	untilEmpty  bool
+
+	queues  []string
+	command []string
+	log     *slog.Logger
+	outMu   sync.Mutex // one line of a command's output at a time
+
+	countMu sync.Mutex
+	taken   int       // guarded by countMu
+	running int       // guarded by countMu
+	idle    time.Time // guarded by countMu: since when nothing ran
+	full    func()    // stops the worker
+}
+
+func (w *worker) run(ctx context.Context, args []string) error {
+	dash := w.fs.ArgsLenAtDash()
+	if dash != 1 || len(args) < 2 {
+		return usagef("want one queue (or several with commas), --, and a command")
+	}
+	if w.concurrency < 1 || w.lease < 10*time.Millisecond {
+		return usagef("concurrency must be at least 1, lease at least 10ms")
+	}
+	w.queues, w.command = strings.Split(args[0], ","), args[1:]
+	if _, err := exec.LookPath(w.command[0]); err != nil {
+		return usageError{err}
+	}
+	w.log = slog.New(slog.NewTextHandler(w.e.stderr, nil))
+	options, err := w.remote.options()
+	if err != nil {
+		return err
+	}
+	options.Name, options.MaxIdle = "pawl-work", 2*w.concurrency
+	c := client.New(options)
+	defer c.Close()
+	// A typing error in the address should not look like an empty queue.
+	if err := c.Ping(ctx); err != nil {
+		return remoteExit(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.full, w.idle = cancel, time.Now()
+	if w.untilEmpty {
+		go w.stopWhenIdle(ctx)
+	}
+	return remoteExit((&client.Worker{
+		Client: c, Queues: w.queues, Handler: w.handle, Concurrency: w.concurrency, Lease: w.lease, Grace: w.grace, Log: w.log,
+	}).Run(ctx))
+}
+
+// stopWhenIdle ends the worker when nothing has run for a second.
+func (w *worker) stopWhenIdle(ctx context.Context) {
+	for ctx.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+		w.countMu.Lock()
+		over := w.running == 0 && time.Since(w.idle) > time.Second
+		w.countMu.Unlock()
+		if over {
+			w.full()
+		}
+	}
+}
+
+// handle runs the command for one job.
+func (w *worker) handle(ctx context.Context, job *client.Delivery) error {
+	w.countMu.Lock()
+	w.taken++
+	w.running++
+	if w.maxJobs > 0 && w.taken >= w.maxJobs {
+		w.full()
+	}
+	w.countMu.Unlock()
+	defer func() {
+		w.countMu.Lock()
+		w.running--
+		w.idle = time.Now()
+		w.countMu.Unlock()
+	}()
+	limited := ctx
+	if w.limit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, w.limit)
+		defer cancel()
+	}
+	cmd := exec.CommandContext(limited, w.command[0], w.command[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second // then it is killed
+	ownGroup(cmd)
+	cmd.Stdin = bytes.NewReader(job.Payload)
+	cmd.Env = append(os.Environ(), jobEnv(job)...)
+	stdout := &lines{to: w.e.stdout, mu: &w.outMu}
+	stderr := &lines{to: w.e.stderr, mu: &w.outMu}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	err := cmd.Run()
+	stdout.end()
+	stderr.end()
+	// A command that does not read all of its input has not failed.
+	if errors.Is(err, syscall.EPIPE) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
+		err = nil
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil: // stopped, or the lease is lost: no verdict on the job
+		return fmt.Errorf("broken off: %w", context.Cause(ctx))
+	case limited.Err() != nil:
+		return fmt.Errorf("took longer than %v", w.limit)
+	}
+	reason := err.Error()
+	if last := stderr.last(); last != "" {
+		reason += ": " + last
+	}
+	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == workBury {
+		return client.Discard(errors.New(reason))
+	}
+	return errors.New(reason)
+}
+
+// jobEnv is what a command can know of its job besides the payload.
+func jobEnv(job *client.Delivery) []string {
+	vars := []string{
+		"PAWL_JOB_ID=" + job.ID,
+		"PAWL_JOB_LEASE=" + job.Lease,
+		"PAWL_JOB_QUEUE=" + job.Queue,
+		"PAWL_JOB_ATTEMPT=" + strconv.Itoa(job.Attempt),
+		"PAWL_JOB_FAILURES=" + strconv.Itoa(job.Failures),
+		"PAWL_JOB_TRIES=" + strconv.Itoa(job.Tries),
+		"PAWL_JOB_ENQUEUED_AT=" + strconv.FormatInt(job.EnqueuedAt.UnixMilli(), 10),
+	}
+	for name, value := range job.Attrs {
+		if plainName(name) && !strings.ContainsRune(value, 0) {
+			vars = append(vars, "PAWL_ATTR_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+value)
+		}
+	}
+	return vars
+}
+
+// plainName says whether an attribute's name can be part of a variable's.
+func plainName(s string) bool {
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// lines passes whole lines on, so that commands that run at the same time do
+// not mix theirs. It remembers the last one. Lines are cut at 64 KiB.
+type lines struct {
+	to   io.Writer
+	mu   *sync.Mutex
+	part []byte
+	tail string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		line, more, found := bytes.Cut(rest, []byte("\n"))
+		l.part = append(l.part, line...)
+		rest = more
+		if found || len(l.part) > 64<<10 {
+			l.end()
+		}
+	}
+	return len(p), nil
+}
+
+// end passes on what stands without a line end.
+func (l *lines) end() {
+	if len(l.part) == 0 {
+		return
+	}
+	l.tail = string(l.part)
+	l.mu.Lock()
+	l.to.Write(append(l.part, '\n'))
+	l.mu.Unlock()
+	l.part = l.part[:0]
+}
+
+// last is the last line, at most 200 bytes of it.
+func (l *lines) last() string { return l.tail[:min(len(l.tail), 200)] }
