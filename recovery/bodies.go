@@ -56,7 +56,7 @@ func (src *source) unreplayed(st *state.State) (unread []state.Live) {
 // ends it. found gets a *DamageError. Jobs that were buried because their body
 // is damaged are left out.
 func (src *source) verifyGeneration(ctx context.Context, st *state.State, generation uint32, found func(state.Job, error) error) error {
-	path := segmentPath(LogDir(src.dir), generation)
+	path := wal.SegmentPath(LogDir(src.dir), generation)
 	f, err := src.fs.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &DamageError{File: path, Want: "a segment file", Got: "no such file", Err: err}

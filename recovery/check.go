@@ -124,7 +124,7 @@ func (h *Health) verifyRest(ctx context.Context, src *source) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		path := segmentPath(LogDir(src.dir), info.Generation)
+		path := wal.SegmentPath(LogDir(src.dir), info.Generation)
 		if err := note(path, src.history.Verify(info.Generation)); err != nil {
 			return err
 		}

@@ -101,6 +101,8 @@ func ExitCode(err error) int {
 		return ExitOK
 	case errors.Is(err, vfs.ErrLocked):
 		return ExitLocked
+	case errors.Is(err, ErrOutOfReach):
+		return ExitCantCreate
 	case IsDamage(err):
 		return ExitDamaged
 	case errors.Is(err, ErrNoStore), errors.Is(err, ErrNotEmpty), errors.Is(err, ErrExists),

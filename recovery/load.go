@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,6 +29,12 @@ type source struct {
 	damaged   []damagedFile   // snapshots that were passed over
 	report    Report
 	progress  func(Progress)
+
+	// until ends the replay before the first group it is true of; nil is the end
+	// of the log. Snapshots above limit are passed over.
+	until func(*wal.Stored) bool
+	limit wal.LSN
+	last  wal.LSN // applied
 }
 
 // damagedFile is a snapshot that cannot be used.
@@ -39,7 +46,7 @@ type damagedFile struct {
 // survey reads who the store is and what files it has, and refuses what is
 // foreign or of another program.
 func survey(fsys vfs.FS, dir string, settle bool) (*source, error) {
-	src := &source{fs: fsys, dir: dir, settle: settle, progress: func(Progress) {}}
+	src := &source{fs: fsys, dir: dir, settle: settle, progress: func(Progress) {}, limit: math.MaxUint64}
 	var err error
 	if src.identity, err = readIdentity(fsys, dir, settle); err != nil {
 		return nil, err
@@ -105,6 +112,9 @@ func (src *source) recover(ctx context.Context) (*state.State, wal.End, error) {
 // group it is, or the empty state and 0.
 func (src *source) newestSnapshot(ctx context.Context) (*state.State, wal.LSN, error) {
 	for _, file := range src.snapshots {
+		if wal.LSN(file.LSN) > src.limit {
+			continue
+		}
 		st, err := src.load(ctx, file)
 		if err == nil {
 			src.report.SnapshotLSN = file.LSN

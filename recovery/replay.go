@@ -73,6 +73,7 @@ func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (
 	if err != nil {
 		return wal.End{}, judged(err)
 	}
+	src.last = after
 	ctx, cancel := context.WithCancel(ctx)
 	full, empty := make(chan *batch, batches), make(chan *batch, batches)
 	for range batches {
@@ -82,7 +83,7 @@ func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (
 	go func() {
 		defer close(done)
 		defer close(full)
-		readGroups(ctx, r, full, empty)
+		src.readGroups(ctx, r, full, empty)
 	}()
 	err = src.applyAll(ctx, st, full, empty)
 	cancel()
@@ -90,14 +91,20 @@ func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (
 	if err != nil {
 		return wal.End{}, err
 	}
+	if src.until != nil {
+		// Also where the log itself ended: what is behind its last group, such as
+		// the mark of a clean stop, belongs to the old history.
+		end, err := src.history.EndAt(src.last)
+		return end, judged(err)
+	}
 	end := r.End()
 	src.report.CutBytes, src.report.Clean = end.Cut, end.Closed
 	return end, nil
 }
 
-// readGroups fills batches until the log ends; the last one it sends says so.
-// When ctx ends it leaves without one.
-func readGroups(ctx context.Context, r *wal.Reader, full chan<- *batch, empty <-chan *batch) {
+// readGroups fills batches until the log or what is wanted of it ends; the last
+// one it sends says so. When ctx ends it leaves without one.
+func (src *source) readGroups(ctx context.Context, r *wal.Reader, full chan<- *batch, empty <-chan *batch) {
 	for last := false; !last; {
 		var b *batch
 		select {
@@ -107,11 +114,15 @@ func readGroups(ctx context.Context, r *wal.Reader, full chan<- *batch, empty <-
 		}
 		b.reset()
 		for len(b.heads) < batchHeads && !last && ctx.Err() == nil {
-			if last = !r.Next(); last {
-				b.err, b.last = r.Err(), true
-			} else {
+			switch more := r.Next(); {
+			case !more:
+				b.err, last = r.Err(), true
+			case src.until != nil && src.until(r.Group()):
+				last = true
+			default:
 				b.add(r.Group())
 			}
+			b.last = last
 		}
 		full <- b // never blocks: there are no more batches than places
 	}
@@ -163,6 +174,7 @@ func (src *source) applyBatch(st *state.State, b *batch) error {
 			}
 			src.report.Records++
 		}
+		src.last = g.lsn
 		src.report.Groups++
 		src.report.LogBytes += g.bytes
 	}
@@ -185,7 +197,7 @@ func applyRecord(st *state.State, r *state.Record, head []byte, pos wal.Pos, now
 // a program that knew more kinds of records.
 func (src *source) misfit(generation uint32, offset int64, lsn wal.LSN, err error) error {
 	return &DamageError{
-		File: segmentPath(LogDir(src.dir), generation), Offset: offset, LSN: lsn,
+		File: wal.SegmentPath(LogDir(src.dir), generation), Offset: offset, LSN: lsn,
 		Want: "records that fit the state", Got: err.Error(), Err: err,
 	}
 }

@@ -61,8 +61,9 @@ func walk(fsys vfs.FS, root, path string) ([]treeEntry, error) {
 	return entries, nil
 }
 
-// copyFile copies one file and syncs it, but not its directory.
-func copyFile(ctx context.Context, fsys vfs.FS, from, to string) (err error) {
+// copyFile copies one file, at most limit bytes of it, and syncs the copy, but
+// not its directory.
+func copyFile(ctx context.Context, fsys vfs.FS, from, to string, limit int64) (err error) {
 	in, err := fsys.OpenFile(from, os.O_RDONLY, 0)
 	if err != nil {
 		return err
@@ -72,6 +73,7 @@ func copyFile(ctx context.Context, fsys vfs.FS, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
+	size = min(size, limit)
 	out, err := fsys.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

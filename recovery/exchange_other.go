@@ -1,0 +1,7 @@
+//go:build !linux
+
+package recovery
+
+import "errors"
+
+func exchangeNative(a, b string) error { return errors.ErrUnsupported }

@@ -1,0 +1,187 @@
+package recovery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+
+	"pawl/internal/vfs"
+	"pawl/snapshot"
+	"pawl/state"
+	"pawl/wal"
+)
+
+// A branch is a state of a store's past, or what is left of a damaged one, from
+// which a new history is to begin.
+type branch struct {
+	state *state.State
+	end   wal.End      // where the old history ends
+	drop  []state.Slot // jobs that do not come along
+	files vfs.FS       // where the old generations are read
+}
+
+// fork writes the branch into a new directory, which must not exist, as a store
+// of the same ID and the next history number. The generations that hold bodies
+// are copied, a new one is linked behind the end, and one snapshot is written.
+// Then everything is read back. When fork returns nil the directory is durable
+// and opens as the branch says.
+func (src *source) fork(ctx context.Context, to string, b branch) error {
+	if err := makeEmpty(src.fs, to); err != nil {
+		return err
+	}
+	if err := src.copyGenerations(ctx, to, b); err != nil {
+		return err
+	}
+	meta := snapshot.Meta{Store: src.identity.ID, History: src.identity.History + 1}
+	if err := beginHistory(src.fs, to, &b, &meta); err != nil {
+		return err
+	}
+	view := b.state.View()
+	defer b.state.Release(view)
+	durable := func(context.Context) error { return nil } // the log is closed
+	if _, err := snapshot.Write(ctx, src.fs, SnapshotDir(to), view, meta, durable); err != nil {
+		return err
+	}
+	id := src.identity
+	id.History = meta.History
+	if err := writeIdentity(src.fs, to, id); err != nil {
+		return err
+	}
+	if err := src.fs.SyncDir(filepath.Dir(to)); err != nil {
+		return err
+	}
+	return readsBack(ctx, src.fs, to, b.state)
+}
+
+// makeEmpty makes a directory for a store, with no store in it. What an
+// interrupted try left in its place is removed.
+func makeEmpty(fsys vfs.FS, dir string) error {
+	if err := removeTree(fsys, dir); err != nil {
+		return err
+	}
+	for _, dir := range []string{dir, LogDir(dir), SnapshotDir(dir)} {
+		if err := fsys.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyGenerations copies what holds bodies of the branch, and the generation
+// that its log ends in.
+func (src *source) copyGenerations(ctx context.Context, to string, b branch) error {
+	wanted := []uint32{b.end.Generation}
+	for _, live := range b.state.Lives() {
+		if live.Generation != b.end.Generation {
+			wanted = append(wanted, live.Generation)
+		}
+	}
+	for _, number := range wanted {
+		from := wal.SegmentPath(LogDir(src.dir), number)
+		made := wal.SegmentPath(LogDir(to), number)
+		if err := src.fs.Mkdir(filepath.Dir(made), 0o700); err != nil {
+			return err
+		}
+		err := copyFile(ctx, src.fs, from, made, src.lengthOf(number, b.end))
+		if errors.Is(err, fs.ErrNotExist) {
+			// All jobs in it are dropped, or the log ended with it and it has gone.
+			if err := src.fs.Remove(filepath.Dir(made)); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := src.fs.SyncDir(filepath.Dir(made)); err != nil {
+			return err
+		}
+	}
+	return src.fs.SyncDir(LogDir(to))
+}
+
+// lengthOf is how many bytes of a generation are history.
+func (src *source) lengthOf(number uint32, end wal.End) int64 {
+	if number == end.Generation {
+		return int64(end.Length)
+	}
+	for _, info := range src.history.Linked {
+		if info.Generation == number {
+			return info.Length
+		}
+	}
+	return math.MaxInt64
+}
+
+// beginHistory links a new generation behind the branch's end and logs what it
+// drops. It fills in what the snapshot of the result says of itself.
+func beginHistory(fsys vfs.FS, to string, b *branch, meta *snapshot.Meta) error {
+	opt := toolLog(fsys, LogDir(to))
+	opt.GenerationBytes = wal.DefaultGenerationBytes
+	b.end.Linked, b.end.Unused = nil, nil // nothing of the old directory is to be tidied in the new one
+	l, err := wal.Begin(opt, b.end)
+	if err != nil {
+		return err
+	}
+	meta.LSN = uint64(b.end.LSN)
+	now := max(b.state.Now(), state.Millis(b.end.LogTime))
+	meta.LogTime, meta.Wall = now, state.Millis(b.end.WallTime)
+	if err := logDrops(l, b, meta); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	meta.Jobs = jobsIn(b.state.Counts())
+	return l.Close()
+}
+
+// logDrops deletes the dropped jobs by records, in as many groups as it takes.
+func logDrops(l *wal.Log, b *branch, meta *snapshot.Meta) error {
+	var head []byte
+	for rest := b.drop; len(rest) > 0; {
+		g, err := l.Open(wal.RecordBytes(64, 0))
+		if err != nil {
+			return err
+		}
+		for len(rest) > 0 && !g.Full() {
+			r := state.Record{Kind: state.KindDelete, Slot: rest[0], Cause: state.CauseDelete}
+			head = r.AppendHead(head[:0])
+			if !g.Fits(wal.RecordBytes(len(head), 0)) {
+				break
+			}
+			if err := b.state.Apply(&r, state.Body{}, meta.LogTime); err != nil {
+				return fmt.Errorf("drop job in slot %d: %w", rest[0], err)
+			}
+			g.Add(head, nil)
+			rest = rest[1:]
+		}
+		l.Seal(g, int64(meta.LogTime), int64(meta.Wall))
+		if err := l.Commit(g); err != nil {
+			return err
+		}
+		meta.LSN = uint64(g.LSN())
+	}
+	return nil
+}
+
+// readsBack checks a directory as a start would find it and compares it with
+// the state that it was made of.
+func readsBack(ctx context.Context, fsys vfs.FS, dir string, want *state.State) error {
+	health, err := check(ctx, fsys, dir, nil)
+	if err != nil {
+		return fmt.Errorf("read back %s: %w", dir, err)
+	}
+	if err := errors.Join(health.Problems...); err != nil {
+		return fmt.Errorf("read back %s: %w", dir, err)
+	}
+	var got, wanted bytes.Buffer
+	if err := errors.Join(health.State.Dump(&got), want.Dump(&wanted)); err != nil {
+		return err
+	}
+	if !bytes.Equal(got.Bytes(), wanted.Bytes()) {
+		return fmt.Errorf("read back %s: it holds another state than was written", dir)
+	}
+	return nil
+}

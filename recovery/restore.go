@@ -1,0 +1,122 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"time"
+
+	"pawl/internal/vfs"
+	"pawl/snapshot"
+	"pawl/state"
+	"pawl/wal"
+)
+
+// RestoreOptions say what to restore.
+type RestoreOptions struct {
+	FS   vfs.FS // vfs.OS{}
+	Dir  string
+	Live bool   // as in CheckOptions
+	To   string // the new directory; must not exist, its parent must
+
+	// The moment: the last group at or before At, or with At zero the group LSN.
+	At  time.Time
+	LSN wal.LSN
+
+	Progress func(Progress)
+}
+
+// Restored says what was restored.
+type Restored struct {
+	Identity Identity // of the new directory
+	LSN      wal.LSN  // the last group of the old history in it
+	At       time.Time
+	Jobs     uint64
+}
+
+// ErrOutOfReach is a moment from before the oldest snapshot that is kept, or
+// from which the log is not kept, exit 73.
+var ErrOutOfReach = errors.New("the log does not reach back that far")
+
+// Restore writes the state of a moment into a new directory, which begins a new
+// history. It checks every payload that it needs. Dir is not changed, and
+// without an error To is complete and durable; with one there is no To.
+func Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
+	if opt.FS == nil {
+		opt.FS = vfs.OS{}
+	}
+	if _, err := opt.FS.Stat(opt.To); err == nil {
+		return nil, fmt.Errorf("%s %w", opt.To, ErrExists)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var done *Restored
+	err := withStore(opt.FS, opt.Dir, opt.Live, func(dir string) (err error) {
+		done, err = restore(ctx, dir, opt)
+		return err
+	})
+	return done, err
+}
+
+func restore(ctx context.Context, dir string, opt RestoreOptions) (*Restored, error) {
+	src, err := survey(opt.FS, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Progress != nil {
+		src.progress = opt.Progress
+	}
+	if err := src.stopAt(opt); err != nil {
+		return nil, err
+	}
+	st, end, err := src.recover(ctx)
+	if errors.Is(err, wal.ErrMissing) {
+		return nil, fmt.Errorf("%w: %w", ErrOutOfReach, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := src.verifyBodies(ctx, st, math.MaxInt64); err != nil {
+		return nil, err
+	}
+	made := filepath.Clean(opt.To) + ".restoring"
+	if err := src.fork(ctx, made, branch{state: st, end: end}); err != nil {
+		return nil, errors.Join(err, removeTree(opt.FS, made))
+	}
+	if err := opt.FS.Rename(made, opt.To); err != nil {
+		return nil, errors.Join(err, removeTree(opt.FS, made))
+	}
+	if err := opt.FS.SyncDir(filepath.Dir(filepath.Clean(opt.To))); err != nil {
+		return nil, err
+	}
+	id := src.identity
+	id.History++
+	return &Restored{Identity: id, LSN: end.LSN, At: time.UnixMilli(end.WallTime), Jobs: jobsIn(st.Counts())}, nil
+}
+
+// stopAt makes the recovery end with the moment that is wanted.
+func (src *source) stopAt(opt RestoreOptions) error {
+	if opt.At.IsZero() {
+		src.limit = opt.LSN
+		src.until = func(g *wal.Stored) bool { return g.LSN > opt.LSN }
+		return nil
+	}
+	at := state.Millis(opt.At.UnixMilli())
+	src.until = func(g *wal.Stored) bool { return state.Millis(g.WallTime) > at }
+	// The newest snapshot from before the moment, or none.
+	src.limit = 0
+	for _, file := range src.snapshots {
+		meta, err := snapshot.ReadMeta(src.fs, file.Path)
+		switch err = judged(err); {
+		case err == nil && meta.Wall <= at:
+			src.limit = wal.LSN(file.LSN)
+			return nil
+		case err != nil && !IsDamage(err):
+			return err
+		}
+	}
+	return nil
+}
