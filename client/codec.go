@@ -166,6 +166,9 @@ func (r *reader) line() ([]byte, error) {
 		}
 		line = long
 	}
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return nil, fmt.Errorf("%w: a line over %d bytes", ErrProtocol, maxLine)
+	}
 	if err != nil {
 		return nil, err
 	}
