@@ -13,8 +13,10 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/pprof"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 
 	"pawl/engine"
 	"pawl/server/lmstfy"
+	"pawl/server/resp"
 )
 
 // Engine is what this package needs of *engine.Engine.
@@ -29,6 +32,7 @@ type Engine interface {
 	lmstfy.Engine
 	Snapshot(ctx context.Context) error
 	Numbers() engine.Numbers
+	Histograms() engine.Histograms
 	Failure() error
 }
 
@@ -51,17 +55,15 @@ type Options struct {
 	MaxQueueSeries int
 	// Collectors are further metrics, such as those of the RESP edge.
 	Collectors []prometheus.Collector
-	// Loading says how far the start is, while there is no engine; nil is unknown.
-	Loading func() Progress
+	// Resp reads the numbers of the RESP edge; nil is none.
+	Resp func() resp.Numbers
+	// Loading says how far the start is while there is no engine, in bytes of
+	// snapshot and log; nil is unknown.
+	Loading func() (done, total int64)
 	// Version, Commit and BuildDate are what GET /version says.
 	Version, Commit, BuildDate string
 	// Log takes what operators do; nil is slog.Default.
 	Log *slog.Logger
-}
-
-// Progress of a start.
-type Progress struct {
-	Done, Total int64 // bytes of log and snapshot; a Total of 0 is unknown
 }
 
 // Server is the handler of the admin listener.
@@ -70,6 +72,7 @@ type Server struct {
 	engine   atomic.Pointer[Engine] // nil while loading
 	handler  http.Handler
 	registry *prometheus.Registry
+	history  *history
 	log      *slog.Logger
 	started  time.Time
 	draining atomic.Bool // Shutdown was called
@@ -86,13 +89,75 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Server{options: o, log: o.Log, started: time.Now()}
-	s.handler = o.Lmstfy.Admin()
+	s := &Server{options: o, log: o.Log, started: time.Now(), history: newHistory()}
+	var err error
+	if s.registry, err = s.newRegistry(); err != nil {
+		return nil, fmt.Errorf("admin metrics: %w", err)
+	}
+	s.handler = s.guard(s.routes())
 	return s, nil
+}
+
+// routes are all of the listener's. Whatever is not open needs a login where
+// there are accounts.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	legacy := s.options.Lmstfy.Admin()
+	for _, pattern := range lmstfy.AdminRoutes {
+		mux.Handle(pattern, legacy) // it asks for a login by itself, where lmstfy does
+	}
+	mux.Handle("GET /version", legacy)
+	mux.HandleFunc("GET /pools/{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/pools", http.StatusMovedPermanently)
+	})
+	mux.Handle("GET /metrics", s.metricsHandler())
+	mux.HandleFunc("GET /livez", s.livez)
+	mux.HandleFunc("GET /readyz", s.readyz)
+	for i := range apiRoutes {
+		route := &apiRoutes[i]
+		mux.Handle(route.method+" "+route.path, s.login(s.api(route)))
+	}
+	mux.Handle("/api/v1/", s.login(http.HandlerFunc(apiNotFound)))
+	if s.options.Pprof {
+		mountPprof(mux, s.login)
+	}
+	mux.Handle("GET /{$}", s.login(dashboard()))
+	mux.Handle("GET /assets/", s.login(dashboard()))
+	mux.Handle("/", legacy) // its plain 404
+	return mux
+}
+
+// login asks for one of the accounts, where there are any.
+func (s *Server) login(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !lmstfy.CheckAccount(s.options.Accounts, r) {
+			lmstfy.RefuseAccount(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// mountPprof serves Go's profiles. The command line is left out, for it may hold
+// secrets.
+func mountPprof(mux *http.ServeMux, login func(http.Handler) http.Handler) {
+	mux.Handle("GET /debug/pprof/profile", login(http.HandlerFunc(pprof.Profile)))
+	mux.Handle("GET /debug/pprof/trace", login(http.HandlerFunc(pprof.Trace)))
+	mux.Handle("GET /debug/pprof/cmdline", http.NotFoundHandler())
+	mux.Handle("GET /debug/pprof/symbol", http.NotFoundHandler())
+	mux.Handle("GET /debug/pprof/", login(http.HandlerFunc(pprof.Index)))
 }
 
 // SetEngine ends the loading. It is called once.
 func (s *Server) SetEngine(e Engine) { s.engine.Store(&e) }
+
+// currentEngine is nil while loading.
+func (s *Server) currentEngine() Engine {
+	if e := s.engine.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
 
 // Shutdown makes the server say that it is not ready, so that load balancers
 // look elsewhere.

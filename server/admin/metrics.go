@@ -1,0 +1,276 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"pawl/engine"
+	"pawl/server/lmstfy"
+	"pawl/server/resp"
+	"pawl/state"
+)
+
+// newRegistry is a registry of our own: nothing that a library registers by
+// itself gets into /metrics.
+func (s *Server) newRegistry() (*prometheus.Registry, error) {
+	r := prometheus.NewRegistry()
+	all := append([]prometheus.Collector{
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		s.options.Lmstfy.Collector(),
+		(*engineCollector)(s),
+	}, s.options.Collectors...)
+	for _, c := range all {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// metricsHandler serves them. A collector that fails does not hide the others.
+func (s *Server) metricsHandler() http.Handler {
+	return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: 4,
+		Registry:            s.registry,
+	})
+}
+
+// engineCollector reads the engine's published numbers: neither the disk nor the
+// critical section is waited for.
+type engineCollector Server
+
+// numberMetric is one number of the engine.
+type numberMetric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*engine.Numbers) float64
+}
+
+func number(name, help string, kind prometheus.ValueType, value func(*engine.Numbers) float64) numberMetric {
+	return numberMetric{prometheus.NewDesc("pawl_"+name, help, nil, nil), kind, value}
+}
+
+type numbers = engine.Numbers
+
+const (
+	counter = prometheus.CounterValue
+	gauge   = prometheus.GaugeValue
+)
+
+var engineMetrics = []numberMetric{
+	number("queues", "Queues that exist.", gauge, func(n *numbers) float64 { return float64(n.QueueCount) }),
+	number("groups", "Groups that have jobs.", gauge, func(n *numbers) float64 { return float64(n.GroupCount) }),
+	number("waiting_fetchers", "Fetchers and consumers that wait for a job.", gauge, func(n *numbers) float64 { return float64(n.Waiting) }),
+	number("jobs_enqueued_total", "Jobs enqueued since the start.", counter, func(n *numbers) float64 { return float64(n.Enqueued) }),
+	number("jobs_delivered_total", "Leases given since the start.", counter, func(n *numbers) float64 { return float64(n.Delivered) }),
+	number("jobs_acked_total", "Jobs finished since the start.", counter, func(n *numbers) float64 { return float64(n.Acked) }),
+	number("jobs_nacked_total", "Jobs given back as failed since the start.", counter, func(n *numbers) float64 { return float64(n.Nacked) }),
+	number("jobs_released_total", "Jobs given back untouched since the start.", counter, func(n *numbers) float64 { return float64(n.Released) }),
+	number("leases_expired_total", "Leases that ran out since the start.", counter, func(n *numbers) float64 { return float64(n.Expired) }),
+	number("jobs_dead_total", "Jobs that became dead letters since the start.", counter, func(n *numbers) float64 { return float64(n.Dead) }),
+	number("jobs_deleted_total", "Jobs removed by command since the start.", counter, func(n *numbers) float64 { return float64(n.Deleted) }),
+	number("jobs_lapsed_total", "Jobs whose TTL ended since the start.", counter, func(n *numbers) float64 { return float64(n.Lapsed) }),
+	number("jobs_duplicate_total", "Enqueues that met a live job with their unique key.", counter, func(n *numbers) float64 { return float64(n.Duplicates) }),
+	number("commands_refused_total", "Commands that the engine refused.", counter, func(n *numbers) float64 { return float64(n.Refused) }),
+	number("log_applied_lsn", "Last group of the log that was applied.", gauge, func(n *numbers) float64 { return float64(n.AppliedLSN) }),
+	number("log_durable_lsn", "Last group of the log that is on disk.", gauge, func(n *numbers) float64 { return float64(n.DurableLSN) }),
+	number("log_groups_total", "Groups written to the log.", counter, func(n *numbers) float64 { return float64(n.Groups) }),
+	number("log_records_total", "Records written to the log.", counter, func(n *numbers) float64 { return float64(n.Records) }),
+	number("log_syncs_total", "Syncs of the log.", counter, func(n *numbers) float64 { return float64(n.Syncs) }),
+	number("log_written_bytes_total", "Bytes written to the log.", counter, func(n *numbers) float64 { return float64(n.LogBytesWritten) }),
+	number("log_bytes", "Bytes of the log on disk.", gauge, func(n *numbers) float64 { return float64(n.LogBytes) }),
+	number("log_live_bytes", "Bytes of the log that existing jobs need.", gauge, func(n *numbers) float64 { return float64(n.LiveBytes) }),
+	number("log_generations", "Generations of the log on disk.", gauge, func(n *numbers) float64 { return float64(n.Generations) }),
+	number("log_cleaned_bytes_total", "Bytes of jobs carried forward so that generations could go.", counter, func(n *numbers) float64 { return float64(n.CleanedBytes) }),
+	number("log_oldest_unsynced_seconds", "How long the oldest change has been waiting for the disk.", gauge, func(n *numbers) float64 { return float64(n.OldestUnsyncedMs) / 1000 }),
+	number("damaged_bodies_total", "Jobs whose bytes were rotten on disk.", counter, func(n *numbers) float64 { return float64(n.DamagedBodies) }),
+	number("snapshot_lsn", "Last group that the newest snapshot holds.", gauge, func(n *numbers) float64 { return float64(n.SnapshotLSN) }),
+	number("snapshot_timestamp_seconds", "When the newest snapshot was made, Unix time; 0 is never.", gauge, func(n *numbers) float64 { return float64(n.SnapshotAt) / 1000 }),
+	number("snapshot_duration_seconds", "How long the newest snapshot took.", gauge, func(n *numbers) float64 { return float64(n.SnapshotMs) / 1000 }),
+	number("snapshot_failures_total", "Snapshots that failed.", counter, func(n *numbers) float64 { return float64(n.SnapshotFailures) }),
+	number("snapshot_running", "1 while a snapshot is being written.", gauge, func(n *numbers) float64 { return bit(n.Snapshotting) }),
+	number("storage_full", "1 while new jobs are refused for want of space.", gauge, func(n *numbers) float64 { return bit(n.Full) }),
+	number("draining", "1 while new jobs are refused by DRAIN.", gauge, func(n *numbers) float64 { return bit(n.Draining) }),
+	number("disk_free_bytes", "Free bytes where the data directory is.", gauge, func(n *numbers) float64 { return float64(n.DiskFree) }),
+	number("state_memory_bytes", "Memory of the job index.", gauge, func(n *numbers) float64 { return float64(n.MemoryBytes) }),
+	number("clock_steps_total", "Steps of the wall clock that were noticed.", counter, func(n *numbers) float64 { return float64(n.ClockSteps) }),
+	number("recovery_cut_bytes", "Bytes of a torn tail that the last start left out.", gauge, func(n *numbers) float64 { return float64(n.CutBytes) }),
+	number("recovery_duration_seconds", "How long the last start took to recover.", gauge, func(n *numbers) float64 { return float64(n.RecoveredMs) / 1000 }),
+}
+
+func bit(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// queueMetrics have the labels pool, namespace and queue.
+var queueMetrics = []struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*engine.QueueView) float64
+}{
+	{queueDesc("oldest_ready_seconds", "Age of the queue's oldest ready job; 0 is none."), gauge, func(v *engine.QueueView) float64 { return float64(v.OldestReadyMs) / 1000 }},
+	{queueDesc("bytes", "Payload bytes of the queue's ready, delayed and leased jobs."), gauge, func(v *engine.QueueView) float64 { return float64(v.Bytes) }},
+	{queueDesc("paused", "1 while the queue is paused."), gauge, func(v *engine.QueueView) float64 { return bit(v.Paused) }},
+	{queueDesc("waiting_fetchers", "Fetchers that wait for the queue."), gauge, func(v *engine.QueueView) float64 { return float64(v.Waiting) }},
+	{queueDesc("enqueued_total", "Jobs enqueued since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Enqueued) }},
+	{queueDesc("delivered_total", "Leases given since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Delivered) }},
+	{queueDesc("acked_total", "Jobs finished since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Acked) }},
+	{queueDesc("nacked_total", "Jobs given back as failed since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Nacked) }},
+	{queueDesc("expired_total", "Leases that ran out since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Expired) }},
+	{queueDesc("dead_total", "Jobs that became dead letters since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Dead) }},
+}
+
+var queueLabels = []string{"pool", "namespace", "queue"}
+
+func queueDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("pawl_queue_"+name, help, queueLabels, nil)
+}
+
+var (
+	upDesc       = prometheus.NewDesc("pawl_ready", "1 when jobs are served; see /readyz for the reasons when not.", nil, nil)
+	buildDesc    = prometheus.NewDesc("pawl_build_info", "Always 1; the version is in the label.", []string{"version", "commit"}, nil)
+	replayDone   = prometheus.NewDesc("pawl_replay_done_bytes", "Bytes of snapshot and log that the start has read.", nil, nil)
+	replayTotal  = prometheus.NewDesc("pawl_replay_total_bytes", "Bytes of snapshot and log that the start has to read.", nil, nil)
+	jobsDesc     = prometheus.NewDesc("pawl_jobs", "Jobs by state.", []string{"state"}, nil)
+	queueJobs    = prometheus.NewDesc("pawl_queue_jobs", "Jobs of the queue by state.", append(queueLabels, "state"), nil)
+	respClients  = prometheus.NewDesc("pawl_resp_connections", "RESP connections that are open.", nil, nil)
+	respBlocked  = prometheus.NewDesc("pawl_resp_blocked_connections", "RESP connections that wait for a job.", nil, nil)
+	respBuffers  = prometheus.NewDesc("pawl_resp_buffer_bytes", "Buffers of all RESP connections.", nil, nil)
+	respAccepted = prometheus.NewDesc("pawl_resp_accepted_total", "RESP connections that were accepted.", nil, nil)
+	respRefused  = prometheus.NewDesc("pawl_resp_refused_total", "RESP connections over the limit.", nil, nil)
+	respCommands = prometheus.NewDesc("pawl_resp_commands_total", "RESP commands done, by name.", []string{"command"}, nil)
+	respErrors   = prometheus.NewDesc("pawl_resp_errors_total", "RESP error replies.", nil, nil)
+	respIn       = prometheus.NewDesc("pawl_resp_received_bytes_total", "Bytes received over RESP.", nil, nil)
+	respOut      = prometheus.NewDesc("pawl_resp_sent_bytes_total", "Bytes sent over RESP.", nil, nil)
+	respAuth     = prometheus.NewDesc("pawl_resp_auth_failures_total", "Wrong users or passwords over RESP.", nil, nil)
+	respDenied   = prometheus.NewDesc("pawl_resp_denied_total", "RESP commands that a user had no right to.", nil, nil)
+	respClosed   = prometheus.NewDesc("pawl_resp_closed_total", "RESP connections that the server closed, by reason.", []string{"reason"}, nil)
+)
+
+// histogramMetrics are the engine's distributions.
+var histogramMetrics = []struct {
+	desc *prometheus.Desc
+	of   func(*engine.Histograms) *engine.Histogram
+}{
+	{histogramDesc("log_sync_seconds", "One write and sync of a group."), func(h *engine.Histograms) *engine.Histogram { return &h.SyncSeconds }},
+	{histogramDesc("log_group_records", "Records in a group."), func(h *engine.Histograms) *engine.Histogram { return &h.GroupRecords }},
+	{histogramDesc("log_group_bytes", "Bytes of a group."), func(h *engine.Histograms) *engine.Histogram { return &h.GroupBytes }},
+	{histogramDesc("job_wait_seconds", "From a job's becoming ready to its first delivery."), func(h *engine.Histograms) *engine.Histogram { return &h.WaitSeconds }},
+	{histogramDesc("job_run_seconds", "From a delivery to its acknowledgement."), func(h *engine.Histograms) *engine.Histogram { return &h.RunSeconds }},
+	{histogramDesc("engine_turn_seconds", "One stay in the critical section."), func(h *engine.Histograms) *engine.Histogram { return &h.TurnSeconds }},
+}
+
+func histogramDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("pawl_"+name, help, nil, nil)
+}
+
+// Describe implements prometheus.Collector as an unchecked one: the series of
+// queues come and go.
+func (c *engineCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *engineCollector) Collect(ch chan<- prometheus.Metric) {
+	s := (*Server)(c)
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+	}
+	send(buildDesc, gauge, 1, lmstfy.Label(s.options.Version), lmstfy.Label(s.options.Commit))
+	send(upDesc, gauge, bit(len(s.unready()) == 0))
+	if s.options.Resp != nil {
+		collectResp(send, s.options.Resp())
+	}
+	e := s.currentEngine()
+	if e == nil {
+		if s.options.Loading != nil {
+			done, total := s.options.Loading()
+			send(replayDone, gauge, float64(done))
+			send(replayTotal, gauge, float64(total))
+		}
+		return
+	}
+	n := e.Numbers()
+	for _, m := range engineMetrics {
+		send(m.desc, m.kind, m.value(&n))
+	}
+	for p := state.Ready; p <= state.Dead; p++ {
+		send(jobsDesc, gauge, float64(n.Jobs[p]), p.String())
+	}
+	h := e.Histograms()
+	for _, m := range histogramMetrics {
+		of := m.of(&h)
+		buckets := make(map[float64]uint64, len(of.Upper))
+		for i, upper := range of.Upper {
+			buckets[upper] = of.Below[i]
+		}
+		ch <- prometheus.MustNewConstHistogram(m.desc, of.Count, of.Sum, buckets)
+	}
+	s.collectQueues(send, e.Census())
+}
+
+// collectQueues gives the first MaxQueueSeries queues series of their own and
+// sums up the rest.
+func (s *Server) collectQueues(send func(*prometheus.Desc, prometheus.ValueType, float64, ...string), census *engine.Census) {
+	rest := make([]float64, len(queueMetrics))
+	var restJobs [state.Dead + 1]float64
+	jobs := func(v *engine.QueueView) [state.Dead + 1]float64 {
+		return [...]float64{state.Ready: float64(v.Ready), state.Delayed: float64(v.Delayed), state.Leased: float64(v.Leased), state.Dead: float64(v.Dead)}
+	}
+	for i := range census.Queues {
+		v := &census.Queues[i]
+		if i >= s.options.MaxQueueSeries {
+			for k := range queueMetrics {
+				rest[k] += queueMetrics[k].value(v)
+			}
+			for p, n := range jobs(v) {
+				restJobs[p] += n
+			}
+			continue
+		}
+		pool, namespace, name := state.SplitQueueKey(v.Key)
+		pool, namespace, name = lmstfy.Label(pool), lmstfy.Label(namespace), lmstfy.Label(name)
+		for k := range queueMetrics {
+			send(queueMetrics[k].desc, queueMetrics[k].kind, queueMetrics[k].value(v), pool, namespace, name)
+		}
+		for p, n := range jobs(v) {
+			if p >= int(state.Ready) {
+				send(queueJobs, gauge, n, pool, namespace, name, state.Place(p).String())
+			}
+		}
+	}
+	if len(census.Queues) <= s.options.MaxQueueSeries {
+		return
+	}
+	for k := range queueMetrics {
+		send(queueMetrics[k].desc, queueMetrics[k].kind, rest[k], "", "", lmstfy.OtherQueues)
+	}
+	for p := state.Ready; p <= state.Dead; p++ {
+		send(queueJobs, gauge, restJobs[p], "", "", lmstfy.OtherQueues, p.String())
+	}
+}
+
+func collectResp(send func(*prometheus.Desc, prometheus.ValueType, float64, ...string), n resp.Numbers) {
+	send(respClients, gauge, float64(n.Connected))
+	send(respBlocked, gauge, float64(n.Blocked))
+	send(respBuffers, gauge, float64(n.BufferBytes))
+	send(respAccepted, counter, float64(n.Accepted))
+	send(respRefused, counter, float64(n.Refused))
+	send(respErrors, counter, float64(n.Errors))
+	send(respIn, counter, float64(n.BytesIn))
+	send(respOut, counter, float64(n.BytesOut))
+	send(respAuth, counter, float64(n.AuthFailures))
+	send(respDenied, counter, float64(n.Denied))
+	for name, count := range n.PerCommand {
+		send(respCommands, counter, float64(count), lmstfy.Label(name))
+	}
+	for reason, count := range n.Closed {
+		send(respClosed, counter, float64(count), lmstfy.Label(reason))
+	}
+}
