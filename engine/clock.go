@@ -39,18 +39,15 @@ func newClock(lastLog, lastWall state.Millis) clock {
 	return c
 }
 
-// read gives log time, and the offset that the wall clock has now if it has
-// stepped away from the recorded one.
-func (c *clock) read() (now state.Millis, offset state.Millis, stepped bool) {
-	t := time.Now()
-	now = c.base + state.Millis(t.Sub(c.start)/time.Millisecond)
-	if now < c.last {
-		now = c.last
-	}
+// read gives the time as the machine has it, log time, and the offset that the
+// wall clock has now if it has stepped away from the recorded one.
+func (c *clock) read() (t time.Time, now, offset state.Millis, stepped bool) {
+	t = time.Now()
+	now = max(c.last, c.base+state.Millis(t.Sub(c.start)/time.Millisecond))
 	c.last = now
 	offset = state.Millis(t.UnixMilli()) - now
 	d := offset - c.offset
-	return now, offset, d > stepMs || d < -stepMs
+	return t, now, offset, d > stepMs || d < -stepMs
 }
 
 // wall is the wall time of a log time by the present offset; 0 stays 0, which

@@ -64,6 +64,9 @@ type Enqueue struct {
 	// Answer.
 	ID        state.JobID
 	Duplicate bool // a live job with the same key exists; ID is that job's
+
+	prefix     []byte // of the body
+	bySchedule bool   // a cron's, which a drain does not stop
 }
 
 // Fetch takes leases on the next jobs of the first of Queues that has any,
@@ -202,6 +205,9 @@ type JobEdit struct {
 	Priority int8
 	Payload  []byte
 	Queue    []byte
+
+	prefix []byte     // of the body, for EditPayload
+	of     state.Body // the body it was read from
 }
 
 // EditKind is what a JobEdit does.
@@ -326,6 +332,9 @@ type QueueDelete struct {
 type CronSet struct {
 	Outcome
 	Cron state.Cron
+
+	schedule Schedule
+	bad      error
 }
 
 // CronDelete removes one.

@@ -1,136 +1,315 @@
 // Package engine is the one writer: it decides what commands do, makes the
 // records, applies them to the state, and makes them durable in groups.
+//
+// A command is a struct; its answer comes back in it, and may be shown once
+// Wait has said that it is durable:
+//
+//	cmd := &engine.Enqueue{Queue: key, Payload: payload}
+//	if err := e.Do(cmd); err != nil {
+//		return err // the storage: ErrUnknown, ErrFailed, ErrHung, ErrClosed
+//	}
+//	if err := cmd.Err(); err != nil {
+//		return err // the command was refused and changed nothing
+//	}
+//	reply(cmd.ID)
+//
+// There are two critical sections. In the first (enter and leave) commands are
+// decided, in memory, without IO, by whoever submits them. In the second
+// (commits) one goroutine at a time writes a group and syncs it. The state runs
+// ahead of the disk by the groups between the two, but no reply does.
+//
+// Time goes by only when somebody calls Turn; that is the reaper's work.
 package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"pawl/internal/vfs"
+	"pawl/snapshot"
 	"pawl/state"
+	"pawl/wal"
 )
 
 // LSN numbers groups of the log, from 1.
-type LSN uint64
+type LSN = wal.LSN
+
+// Start is what a start hands over: the recovered state and a log that has been
+// begun behind it. Wiring, in cmd:
+//
+//	store, err := recovery.Open(ctx, recovery.Options{Dir: dir})
+//	log, err := wal.Begin(wal.Options{Dir: store.LogDir()}, store.End)
+//	e, err := engine.New(engine.Options{}, engine.Start{
+//		State: store.State, Log: log, End: store.End,
+//		Dir: store.Dir, LogDir: store.LogDir(), SnapshotDir: store.SnapshotDir(),
+//		Store: store.Identity.ID, History: store.Identity.History,
+//		Recovered: store.Report.Took, Release: store,
+//	})
+//	go reaper.New(e).Run(ctx)
+//	…
+//	err = e.Close(ctx) // also closes log and store
+type Start struct {
+	State *state.State // the engine's from now on
+	Log   *wal.Log     // the engine's from now on; Close closes it
+	End   wal.End      // what Log was begun behind
+
+	FS          vfs.FS // nil is vfs.OS{}
+	Dir         string // data directory
+	LogDir      string // below Dir
+	SnapshotDir string // below Dir
+	Store       snapshot.StoreID
+	History     uint32
+	// Files are the other files of the data directory, by name, that a backup
+	// must have.
+	Files []string
+
+	Recovered time.Duration // how long the start took
+
+	// Release is closed last: it lets go of the directory. nil is nothing.
+	Release io.Closer
+}
 
 // Engine owns state and log after the start. All methods may be called from
 // any goroutine.
-type Engine struct{}
+type Engine struct {
+	opt   Options
+	start Start
+	log   *wal.Log
+	fs    vfs.FS
 
-// body is where a delivery's bytes are, and the hold on them.
-type body struct{}
+	// mu is the critical section. The fields below are guarded by it.
+	mu      sync.Mutex
+	st      *state.State
+	clock   clock
+	entered time.Time // when the present stay began
+	now     state.Millis
+	// at is the log time that the state sees: that of the open group if it has
+	// records, for a group has one date, else now. Deadlines are counted from
+	// now, so nothing is early; at is behind it by less than a commit.
+	at        state.Millis
+	open      *wal.Group   // nil when there is none
+	sealed    []*wal.Group // oldest first, not yet taken by a leader
+	last      LSN          // of the newest group with records, open or not
+	head      []byte       // scratch of record
+	body      []byte       // scratch of doEnqueue
+	r         state.Record // scratch of the deciders
+	slots     []state.Slot // scratch
+	nonces    *mathrand.ChaCha8
+	waiters   waiters
+	tally     tally
+	runs      runs
+	promise   state.Millis         // when Turn is due, as the reaper was told
+	postponed bool                 // a turn waits for the open group to be taken
+	schedules map[cronKey]Schedule // of crons that were looked at
+	caught    map[cronKey]int      // slots made up for, of crons that are late
 
-// Submit decides and applies cmds in one step, in order, in one critical
-// section, and fills their answers, which nobody may see before Wait(lsn) has
-// returned nil.
-func (e *Engine) Submit(cmds ...Command) LSN { panic("not yet") }
+	pending     atomic.Int64  // bytes of groups that are not safe
+	down        atomic.Uint64 // lsnFailed or lsnClosed; 0 while commands are taken
+	damaged     atomic.Uint64
+	full        atomic.Bool // new jobs are refused for want of disk
+	published   atomic.Pointer[Numbers]
+	publishedAt state.Millis // guarded by mu
+	began       state.Totals // when the engine was opened
+	census      censusCache
 
-// Wait returns nil when lsn is durable. ErrUnknown, ErrFailed, ErrHung or
-// ErrClosed otherwise. The caller may lead a commit meanwhile.
-func (e *Engine) Wait(lsn LSN) error { panic("not yet") }
+	commits  commits
+	watch    *time.Timer // looks at waiting commands
+	flush    *time.Timer // commits what nobody waits for
+	flushing atomic.Bool
+	wake     chan struct{} // see Wake
+	reads    chan struct{} // bounds body reads
+	views    chan struct{} // one view of the state at a time
 
-// Do is Submit and Wait. It returns what Wait says, not the commands' errors.
-// A context that ends gives up nothing: the commands have been decided.
-func (e *Engine) Do(cmds ...Command) error { panic("not yet") }
+	keeper keeper // snapshots, cleaning, generations
 
-// A Waiter is one blocked Fetch.
-type Waiter struct {
-	// C receives once, when Fetch has its answer and LSN says what to Wait for.
-	C     chan struct{}
-	Fetch *Fetch
-	LSN   LSN
+	syncTime, groupRecords, groupBytes, waitTime, runTime, turnTime histogram
+
+	closing sync.Once
+	closed  error         // of Close
+	done    chan struct{} // closed when Close is over
 }
 
-// Await tries f at once. Where there is a job, or f is refused, the waiter is nil
-// and lsn counts. Else f joins the waiting of all its queues, first come,
-// first served, until Cancel or until there is a job. At most
-// Options.MaxWaiters wait; beyond it f is refused with ErrBusy.
-func (e *Engine) Await(f *Fetch) (w *Waiter, lsn LSN) { panic("not yet") }
+// New takes over a recovered state and its log. It writes nothing by itself but
+// the first record of a new store.
+func New(opt Options, start Start) (*Engine, error) {
+	opt = opt.withDefaults()
+	if err := opt.validate(); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	if start.State == nil || start.Log == nil {
+		return nil, errors.New("engine: a start needs a state and a log")
+	}
+	if start.FS == nil {
+		start.FS = vfs.OS{}
+	}
+	var seed [32]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	e := &Engine{
+		opt: opt, start: start, log: start.Log, fs: start.FS, st: start.State,
+		clock:     newClock(max(start.State.Now(), state.Millis(start.End.LogTime)), state.Millis(start.End.WallTime)),
+		last:      start.End.LSN,
+		nonces:    mathrand.NewChaCha8(seed),
+		promise:   state.Forever,
+		schedules: make(map[cronKey]Schedule),
+		caught:    make(map[cronKey]int),
+		wake:      make(chan struct{}, 1),
+		reads:     make(chan struct{}, maxReads),
+		views:     make(chan struct{}, 1),
+		began:     start.State.Totals(),
+		done:      make(chan struct{}),
+	}
+	e.syncTime.unit, e.turnTime.unit = 10, 1 // µs
+	e.groupRecords.unit, e.groupBytes.unit = 1, 256
+	e.waitTime.unit, e.runTime.unit = 1, 1 // ms
+	e.commits.failed = make(chan struct{})
+	e.waiters.again = state.Forever
+	e.commits.safe.Store(uint64(start.End.LSN))
+	e.watch = time.AfterFunc(time.Hour, e.watchWaiting)
+	e.flush = time.AfterFunc(time.Hour, e.flushOpen)
+	e.keeper.init(e)
+	if err := e.begin(); err != nil {
+		e.keeper.stop()
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	e.keeper.run()
+	return e, nil
+}
 
-// Cancel ends the waiting. False: a job was handed to the waiter before; C has
-// it, and the caller must take it or Undeliver it.
-func (e *Engine) Cancel(w *Waiter) bool { panic("not yet") }
-
-// Load reads payload and attributes of a delivery whose LSN is durable and
-// drops its hold. ErrDamaged: the bytes are rotten, the job has been buried as
-// DAMAGED, fetch another one.
-func (e *Engine) Load(d *Delivery) error { panic("not yet") }
-
-// Undeliver gives jobs whose reply could not be written back to the heads of
-// their queues, untouched, so that the order is kept. It counts as no failure.
-func (e *Engine) Undeliver(jobs []Delivery) LSN { panic("not yet") }
-
-// LoadView does for a JobView what Load does for a Delivery.
-func (e *Engine) LoadView(v *JobView) error { panic("not yet") }
-
-// ForgetView drops a view without reading it.
-func (e *Engine) ForgetView(v *JobView) { panic("not yet") }
-
-// Purge runs a QueuePurge in turns and returns when its last record is durable.
-func (e *Engine) Purge(ctx context.Context, p *QueuePurge) error { panic("not yet") }
-
-// Redrive runs a QueueRedrive like Purge.
-func (e *Engine) Redrive(ctx context.Context, r *QueueRedrive) error { panic("not yet") }
-
-// Snapshot writes one now, or joins the one under way, and returns when it is
-// in place.
-func (e *Engine) Snapshot(ctx context.Context) error { panic("not yet") }
-
-// Backup writes a consistent copy of the data directory to dir, which must not
-// exist.
-func (e *Engine) Backup(ctx context.Context, dir string) error { panic("not yet") }
+// begin writes what a new store begins with, and the offset of the wall clock
+// where it is another than when the store was closed.
+func (e *Engine) begin() error {
+	if !e.enter() {
+		return e.refusal()
+	}
+	if e.st.Now() == 0 && e.start.End.LSN == 0 {
+		if err := e.room(2 * recordRoom); err != nil {
+			e.leave()
+			return err
+		}
+		secret := make([]byte, 16)
+		e.nonces.Read(secret)
+		e.record(&state.Record{Kind: state.KindSecret, Text: secret}, nil)
+		e.record(&state.Record{Kind: state.KindClock, At: e.clock.offset}, nil)
+	} else if offset := e.clock.offset; offset != e.st.Offset() {
+		if err := e.room(recordRoom); err != nil {
+			e.leave()
+			return err
+		}
+		e.record(&state.Record{Kind: state.KindClock, At: offset}, nil)
+	}
+	return e.Wait(e.leave())
+}
 
 // Failed is closed when the storage has failed; Failure says how.
-func (e *Engine) Failed() <-chan struct{} { panic("not yet") }
+func (e *Engine) Failed() <-chan struct{} { return e.commits.failed }
 
 // Failure is nil while the storage works.
-func (e *Engine) Failure() error { panic("not yet") }
-
-// Close answers what is waiting, writes the closed marker and releases the
-// directory. Blocked fetchers get nothing.
-func (e *Engine) Close(ctx context.Context) error { panic("not yet") }
-
-// Census is a copy of the queue table, at most a second old; nobody may change
-// it. It never waits for a commit.
-func (e *Engine) Census() *Census { panic("not yet") }
-
-// Census is what metrics and dashboards read.
-type Census struct {
-	At     state.Millis // wall
-	Queues []QueueView  // sorted by key
-	Crons  []state.Cron // sorted
+func (e *Engine) Failure() error {
+	select {
+	case <-e.commits.failed:
+		return e.commits.cause
+	default:
+		return nil
+	}
 }
 
-// Numbers are counters and gauges of the engine and its log since it opened.
-// Reading them never waits for the disk or the critical section.
-type Numbers struct {
-	Jobs                         [5]int64 // by Place
-	QueueCount, GroupCount       int64
-	Waiting                      int64 // blocked fetchers
-	Enqueued, Delivered, Acked   uint64
-	Nacked, Released, Expired    uint64
-	Dead, Deleted, Lapsed        uint64
-	Duplicates, Refused          uint64
-	AppliedLSN, DurableLSN       LSN
-	Groups, Records, Syncs       uint64
-	LogBytesWritten              uint64
-	LogBytes, LiveBytes          int64 // on disk; of records of existing jobs
-	Generations                  int64
-	OldestUnsyncedMs             int64
-	SnapshotLSN                  LSN
-	SnapshotAt                   state.Millis // wall; 0 is none
-	SnapshotMs                   int64        // how long the last one took
-	SnapshotFailures             uint64
-	Snapshotting, Full, Draining bool
-	DiskFree                     int64
-	MemoryBytes                  int64 // of the state
-	DamagedBodies, CleanedBytes  uint64
-	ClockSteps                   uint64
-	CutBytes                     int64 // at the last start
-	RecoveredMs                  int64
+// Close refuses what comes from now on with ErrClosed, makes durable what was
+// decided, writes the closed marker and releases the directory. Blocked fetchers
+// are refused. Only the first call does anything; all return the same, once it
+// is over. A context that ends gives up the waiting for the disk; the directory
+// is released all the same, and the next start recovers.
+func (e *Engine) Close(ctx context.Context) error {
+	e.closing.Do(func() {
+		defer close(e.done)
+		e.closed = e.close(ctx)
+	})
+	<-e.done
+	return e.closed
 }
 
-// Numbers reads them.
-func (e *Engine) Numbers() Numbers { panic("not yet") }
+func (e *Engine) close(ctx context.Context) error {
+	e.mu.Lock()
+	e.down.CompareAndSwap(0, uint64(lsnClosed))
+	last := e.last
+	for _, l := range e.waiters.lines {
+		for l.first != nil {
+			w := l.first.w
+			e.waiters.leave(w)
+			w.Fetch.refuse(ErrClosed)
+			w.LSN = lsnNothing
+			w.C <- struct{}{}
+		}
+	}
+	e.mu.Unlock()
+	e.keeper.stop()
+	e.watch.Stop()
+	e.flush.Stop()
 
-// ErrDamaged is Load's: the body on disk is not what was written.
-var ErrDamaged = errors.New("job body is damaged on disk")
+	over := make(chan error, 1)
+	go func() {
+		err := e.Wait(last)
+		if err == nil {
+			err = e.writeLast()
+		}
+		if closing := e.log.Close(); err == nil {
+			err = closing
+		}
+		over <- err
+	}()
+	var err error
+	select {
+	case err = <-over:
+	case <-ctx.Done():
+		err = fmt.Errorf("close: %w", ctx.Err())
+	}
+	if e.start.Release != nil {
+		if release := e.start.Release.Close(); err == nil {
+			err = release
+		}
+	}
+	return err
+}
+
+// writeLast writes what is left, which is groups without records: the log wants
+// every group that it opened. Nobody leads after it.
+func (e *Engine) writeLast() error {
+	e.takeLead()
+	e.mu.Lock()
+	if e.open != nil {
+		e.seal()
+	}
+	groups := e.sealed
+	e.sealed = nil
+	e.mu.Unlock()
+	for _, g := range groups {
+		if err := e.write(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Dump writes the state as text, for tests and tools. It holds up everything
+// else meanwhile.
+func (e *Engine) Dump(w io.Writer) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.st.Dump(w)
+}
+
+// Check says what is wrong with the state, nil when all its indexes and counts
+// agree. It looks at everything, and holds up everything else meanwhile.
+func (e *Engine) Check() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.st.Check()
+}

@@ -27,6 +27,8 @@ var (
 	ErrQueueLeased = errors.New("queue has leased jobs")
 	ErrExists      = errors.New("exists already")
 	ErrBusy        = errors.New("too many commands are waiting")
+	// ErrDamaged is Load's: the body on disk is not what was written.
+	ErrDamaged = errors.New("job body is damaged on disk")
 )
 
 // Stops: the storage is at fault, not the command.

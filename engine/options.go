@@ -5,42 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
-
-	"pawl/state"
 )
-
-// SyncPolicy says what an OK means.
-type SyncPolicy uint8
-
-// Always: on disk, the default. Interval: written, and on disk within
-// Options.SyncInterval; a power failure may take that much. Never: written; the
-// operating system syncs when it likes. A process that dies loses nothing under
-// any of them.
-const (
-	SyncAlways SyncPolicy = iota
-	SyncInterval
-	SyncNever
-)
-
-// ParseSyncPolicy reads always, interval or never.
-func ParseSyncPolicy(s string) (SyncPolicy, error) {
-	for p, name := range syncNames {
-		if s == name {
-			return SyncPolicy(p), nil
-		}
-	}
-	return 0, fmt.Errorf("sync policy %.32q is none of always, interval, never", s)
-}
-
-var syncNames = [...]string{"always", "interval", "never"}
-
-func (p SyncPolicy) String() string { return syncNames[p] }
 
 // Options of an engine. The zero value of each field is its default.
 type Options struct {
-	Sync         SyncPolicy
-	SyncInterval time.Duration // of SyncInterval; default 1 s
-
 	// MaxPayload bounds a job's payload in bytes. Default 1 MiB, at most 64 MiB.
 	MaxPayload int
 	// MaxQueues, MaxGroups, MaxCrons and MaxMeta bound how many there may be.
@@ -81,7 +49,6 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	setDefault(&o.SyncInterval, time.Second)
 	setDefault(&o.MaxPayload, defaultPayload)
 	setDefault(&o.MaxQueues, 1_000_000)
 	setDefault(&o.MaxGroups, 1_000_000)
@@ -107,10 +74,6 @@ func setDefault[T comparable](field *T, value T) {
 // validate is for options with defaults.
 func (o Options) validate() error {
 	switch {
-	case o.Sync > SyncNever:
-		return errors.New("unknown sync policy")
-	case o.SyncInterval < time.Millisecond:
-		return errors.New("sync interval is under a millisecond")
 	case o.MaxPayload < 1 || o.MaxPayload > maxPayload:
 		return fmt.Errorf("max payload is not within 1 to %d bytes", maxPayload)
 	case o.MaxQueues < 1, o.MaxGroups < 1, o.MaxCrons < 1, o.MaxMeta < 1, o.MaxWaiters < 1, o.MaxPending < 1, o.MaxPendingBytes < 1:
@@ -120,7 +83,3 @@ func (o Options) validate() error {
 	}
 	return nil
 }
-
-// maxSpan is the longest delay, time to live or lease, a hundred years: far
-// from overflow, and longer than anything that waits.
-const maxSpan state.Millis = 100 * 366 * 24 * 3600 * 1000

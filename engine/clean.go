@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"pawl/state"
+	"pawl/wal"
+)
+
+const (
+	// carryBytes bounds the bodies that are carried in one stay, but for a
+	// single one that is larger.
+	carryBytes = 64 << 10
+	// carryJobs bounds how many.
+	carryJobs = 256
+	// cleanRest is how many times as long as it worked the cleaning rests: it
+	// takes a quarter of the log's bandwidth. Where space is short it does not.
+	cleanRest = 3
+)
+
+// clean carries the live bodies out of one generation that is at least half
+// dead, the emptiest first, if the log holds clearly more than what is alive. It
+// says whether there is more to do.
+//
+// Cleaning as in WiscKey (Lu et al., FAST 2016), by the rule of the
+// log-structured file system (Rosenblum and Ousterhout, SOSP 1991).
+func (k *keeper) clean() (more bool) {
+	e := k.e
+	gens := e.log.Generations()
+	var size, slack int64
+	for _, g := range gens {
+		size += g.Length
+		slack = max(slack, g.Size)
+	}
+	if !e.enter() {
+		return false
+	}
+	lives := e.st.Lives()
+	e.leave()
+	live := make(map[uint32]state.Live, len(lives))
+	var alive int64
+	for _, l := range lives {
+		live[l.Generation] = l
+		alive += int64(l.Bytes)
+	}
+	if size <= 2*alive+e.opt.SnapshotBytes+2*slack && !e.full.Load() {
+		return false
+	}
+	var half []wal.Info
+	for _, g := range gens {
+		l := live[g.Generation]
+		if g.Sealed && l.Jobs > 0 && int64(l.Bytes)*2 <= g.Length {
+			half = append(half, g)
+		}
+	}
+	if len(half) == 0 {
+		return false
+	}
+	emptiest := slices.MinFunc(half, func(a, b wal.Info) int {
+		return int(int64(live[a.Generation].Bytes)*1000/max(a.Length, 1) - int64(live[b.Generation].Bytes)*1000/max(b.Length, 1))
+	})
+	k.empties(emptiest.Generation)
+	return true
+}
+
+// empties carries all live bodies out of a generation.
+func (k *keeper) empties(generation uint32) {
+	e := k.e
+	e.log.Hold(generation)
+	defer e.log.Unhold(generation)
+	var from state.Slot
+	for k.ctx.Err() == nil {
+		began := time.Now()
+		var jobs []state.Job
+		if !e.enter() {
+			return
+		}
+		var slots []state.Slot
+		slots, next := e.st.BodiesIn(nil, generation, from, carryJobs)
+		for _, slot := range slots {
+			j, _ := e.st.Job(slot)
+			jobs = append(jobs, j)
+		}
+		if e.Wait(e.leave()) != nil {
+			return
+		}
+		if !k.carry(jobs) || next == 0 {
+			return
+		}
+		from = next
+		if !e.full.Load() {
+			k.sleep(cleanRest * time.Since(began))
+		}
+	}
+}
+
+func (k *keeper) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-k.ctx.Done():
+	}
+}
+
+// carry reads the bodies of jobs and writes them anew. False: it cannot go on.
+func (k *keeper) carry(jobs []state.Job) bool {
+	e := k.e
+	for len(jobs) > 0 && k.ctx.Err() == nil {
+		var bodies [][]byte
+		size := 0
+		for _, j := range jobs {
+			if size += int(j.Body.Length); size > carryBytes && len(bodies) > 0 {
+				break
+			}
+			raw, err := e.log.Read(wal.Pos(j.Body), nil)
+			if _, rotten := errors.AsType[*wal.CorruptError](err); rotten {
+				e.buryDamaged(body{slot: j.Slot, pos: wal.Pos(j.Body)}, err)
+				raw = nil
+			} else if err != nil {
+				e.opt.Logger.Warn("cleaning cannot read, it is tried again", "place", wal.Pos(j.Body).String(), "err", err)
+				return false
+			}
+			bodies = append(bodies, raw)
+		}
+		if !e.enter() {
+			return false
+		}
+		carried := 0
+		for i, raw := range bodies {
+			j := &jobs[i]
+			if raw == nil || e.room(wal.RecordBytes(160, len(raw))) != nil {
+				continue
+			}
+			// It may be done, or elsewhere, by now.
+			if now, ok := e.st.Job(j.Slot); ok && now.Body == j.Body {
+				e.record(&state.Record{Kind: state.KindCarry, Slot: j.Slot}, raw)
+				carried += len(raw)
+			}
+		}
+		k.cleaned.Add(uint64(carried))
+		if e.Wait(e.leave()) != nil {
+			return false
+		}
+		jobs = jobs[len(bodies):]
+	}
+	return true
+}

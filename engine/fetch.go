@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"pawl/state"
+)
+
+const (
+	// MaxFetchQueues bounds the queues of one Fetch.
+	MaxFetchQueues = 1024
+	// maxBatchBytes ends a batch: bodies of jobs, in bytes.
+	maxBatchBytes = 4 << 20
+	// maxLapses is how many jobs past their time to live a Fetch ends before it
+	// lets others in.
+	maxLapses = 64
+)
+
+// fetch takes leases, without waiting.
+func (e *Engine) fetch(c *Fetch) error {
+	c.Jobs = c.Jobs[:0]
+	if len(c.Queues) > MaxFetchQueues {
+		return ErrTooMany
+	}
+	for _, key := range c.Queues {
+		if err := checkQueueKey(key); err != nil {
+			return err
+		}
+	}
+	if !validSpan(e.now, c.LeaseMs) {
+		return ErrTimeout
+	}
+	for {
+		var err error
+		took := e.take(c, func(n int) bool {
+			err = e.room(n)
+			return err == nil
+		})
+		switch {
+		case len(c.Jobs) > 0:
+			return nil
+		case took == noRoom:
+			return err
+		case took != metMany:
+			return nil
+		}
+		if e.pause(); e.down.Load() != 0 {
+			return e.refusal()
+		}
+	}
+}
+
+// took is why take ended.
+type took uint8
+
+const (
+	tookEnough took = iota // the batch is full
+	tookAll                // there is no more
+	metMany                // there may be more behind jobs past their time to live
+	noRoom
+)
+
+// take leases the next jobs for c, as many as it wants and there are.
+func (e *Engine) take(c *Fetch, room func(n int) bool) took {
+	want, lapsed, size := max(c.Count, 1), 0, 0
+	for _, key := range c.Queues {
+		for len(c.Jobs) < want {
+			// Room comes first: where it has to wait, all may have changed.
+			if !room(recordRoom) {
+				return noRoom
+			}
+			q, ok := e.st.QueueByKey(key)
+			if !ok {
+				break
+			}
+			slot, _ := e.st.NextReady(q, e.at)
+			if slot == 0 {
+				break
+			}
+			j, _ := e.st.Job(slot)
+			if j.Expires != 0 && j.Expires <= e.now {
+				if e.at < e.now {
+					e.seal() // the group's date is before the end of the job
+					continue
+				}
+				if lapsed++; lapsed > maxLapses {
+					return metMany
+				}
+				e.r = state.Record{Kind: state.KindLapse, Slot: slot}
+				e.record(&e.r, nil)
+				continue
+			}
+			if size += int(j.Body.Length); size > maxBatchBytes && len(c.Jobs) > 0 {
+				return tookEnough
+			}
+			c.Jobs = append(c.Jobs, e.lease(&j, c.LeaseMs))
+		}
+		if len(c.Jobs) == want {
+			return tookEnough
+		}
+	}
+	return tookAll
+}
+
+// lease gives the job at the front of its queue to a worker.
+func (e *Engine) lease(j *state.Job, span state.Millis) Delivery {
+	d := Delivery{
+		Lease: state.LeaseID{Slot: j.Slot}, ID: j.ID, Queue: e.st.QueueKey(j.Queue),
+		Attempt: j.Attempt + 1, Failures: j.Failures, Tries: j.Tries, Priority: j.Priority,
+		EnqueuedAt: j.ID.Wall(), Deadline: e.clock.wall(e.now + span),
+		body: e.holdBody(j),
+	}
+	if j.Expires != 0 {
+		d.TTLLeft = j.Expires - e.now
+	}
+	e.nonces.Read(d.Lease.Nonce[:])
+	e.r = state.Record{Kind: state.KindLease, Slot: j.Slot, Nonce: d.Lease.Nonce, At: e.now + span}
+	e.record(&e.r, nil)
+	if j.Attempt == 0 {
+		e.waitTime.add(uint64(max(0, e.now-j.Since)))
+	}
+	e.runs.began(j.Slot, e.now)
+	return d
+}
+
+// Undeliver gives jobs whose reply could not be written back to the heads of
+// their queues, untouched, the last of them first, so that the order is kept.
+// It counts as no failure. What cannot be given back, because its lease is over
+// or the log is full, is not lost: its lease runs out.
+func (e *Engine) Undeliver(jobs []Delivery) LSN {
+	for i := range jobs {
+		e.dropBody(&jobs[i].body)
+	}
+	if !e.enter() {
+		return LSN(e.down.Load())
+	}
+	for i := len(jobs) - 1; i >= 0; i-- {
+		if e.release(&Release{Lease: jobs[i].Lease}) != nil && e.down.Load() != 0 {
+			break
+		}
+	}
+	return e.leave()
+}

@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"fmt"
+
+	"pawl/state"
+)
+
+// MaxMulti bounds the commands of a transaction.
+const MaxMulti = 1024
+
+// multi carries out all commands or none, in one group. First all of them are
+// checked, each against the state and what the ones before it will do; then
+// they are carried out one by one as if they had come alone, which can fail no
+// more. Where an exact answer would need the state after the earlier commands
+// (is a unique key free again once its job was acknowledged?) the check takes
+// the answer that refuses.
+func (e *Engine) multi(c *Multi) error {
+	if len(c.Commands) > MaxMulti {
+		return ErrTooMany
+	}
+	n := 0
+	for _, cmd := range c.Commands {
+		n += multiRoom(cmd)
+	}
+	if err := e.room(n); err != nil {
+		return err
+	}
+	var o overlay
+	for i, cmd := range c.Commands {
+		cmd.refuse(nil)
+		if err := e.check(cmd, &o); err != nil {
+			return &AbortError{Index: i, Err: err}
+		}
+	}
+	for _, cmd := range c.Commands {
+		if err := e.decide(cmd); err != nil {
+			panic(fmt.Sprintf("engine: %T was refused after it had been checked: %v", cmd, err))
+		}
+	}
+	return nil
+}
+
+// multiRoom is what the records of one command of a transaction take at most.
+func multiRoom(cmd Command) int {
+	switch c := cmd.(type) {
+	case *Enqueue:
+		return enqueueRoom(c)
+	case *Ack:
+		return len(c.Leases) * recordRoom
+	case *Nack, *Bury:
+		return recordRoom + state.MaxReasonBytes
+	case *Release, *Extend:
+		return recordRoom
+	case *JobDelete:
+		return len(c.IDs) * recordRoom
+	}
+	panic(fmt.Sprintf("engine: %T is no command of a transaction", cmd))
+}
+
+// check is the first half of a command within a transaction.
+func (e *Engine) check(cmd Command, o *overlay) error {
+	switch c := cmd.(type) {
+	case *Enqueue:
+		_, err := e.planEnqueue(c, o)
+		return err
+	case *Ack:
+		for _, id := range c.Leases {
+			j, err := e.leased(id, o)
+			if err == nil {
+				o.end(e, &j)
+				o.leave(e, &j)
+			} else if len(c.Leases) == 1 {
+				return err
+			}
+		}
+	case *Nack:
+		j, err := e.leased(c.Lease, o)
+		if err != nil {
+			return err
+		}
+		o.end(e, &j)
+		if usedUp(&j) {
+			o.shrink(e, &j)
+		}
+	case *Release:
+		j, err := e.leased(c.Lease, o)
+		if err != nil {
+			return err
+		}
+		o.end(e, &j)
+	case *Bury:
+		j, err := e.leased(c.Lease, o)
+		if err != nil {
+			return err
+		}
+		o.end(e, &j)
+		o.shrink(e, &j)
+	case *Extend:
+		j, err := e.leased(c.Lease, o)
+		if err != nil {
+			return err
+		}
+		if !validSpan(e.now, c.LeaseMs) {
+			return ErrTimeout
+		}
+		if c.LeaseMs == 0 {
+			o.end(e, &j)
+		}
+	case *JobDelete:
+		for _, id := range c.IDs {
+			if j, ok := e.ownedBy(id, c.Queue); ok && !o.gone[j.Slot] {
+				o.end(e, &j)
+				o.leave(e, &j)
+			}
+		}
+	}
+	return nil
+}
+
+// overlay is what the checked commands of a transaction will have changed, as
+// far as a later check may ask. A nil overlay is no transaction.
+type overlay struct {
+	ended  map[state.Slot]bool // the job's lease is over
+	gone   map[state.Slot]bool // the job does not exist any more
+	dying  map[state.Slot]bool // the job counts no more: it is gone or dead
+	grown  map[string]growth   // by queue key
+	keys   map[queueUnique]bool
+	queues map[string]bool // that will have been made
+	groups uint64
+	added  uint64 // jobs
+}
+
+type growth struct{ jobs, payload int64 }
+
+type queueUnique struct {
+	queue string
+	key   state.Key
+}
+
+// end notes that the job's lease is over.
+func (o *overlay) end(e *Engine, j *state.Job) {
+	if o.ended == nil {
+		o.ended = make(map[state.Slot]bool)
+	}
+	o.ended[j.Slot] = true
+}
+
+// leave notes that the job is gone.
+func (o *overlay) leave(e *Engine, j *state.Job) {
+	if o.gone == nil {
+		o.gone = make(map[state.Slot]bool)
+	}
+	o.gone[j.Slot] = true
+	o.shrink(e, j)
+}
+
+// shrink notes that the job counts no more for its queue, and that its unique
+// key may be free.
+func (o *overlay) shrink(e *Engine, j *state.Job) {
+	if j.Place == state.Dead || o.dying[j.Slot] {
+		return
+	}
+	if o.dying == nil {
+		o.dying = make(map[state.Slot]bool)
+	}
+	o.dying[j.Slot] = true
+	queue := e.st.QueueKey(j.Queue)
+	o.grow(queue, -1, -int64(j.Size))
+	if j.Unique != (state.Key{}) {
+		o.setKey(queue, j.Unique, false)
+	}
+}
+
+func (o *overlay) grow(queue string, jobs, payload int64) {
+	if o.grown == nil {
+		o.grown = make(map[string]growth)
+	}
+	g := o.grown[queue]
+	o.grown[queue] = growth{g.jobs + jobs, g.payload + payload}
+}
+
+func (o *overlay) setKey(queue string, key state.Key, held bool) {
+	if o.keys == nil {
+		o.keys = make(map[queueUnique]bool)
+	}
+	o.keys[queueUnique{queue, key}] = held
+}
+
+// enqueued notes a job that will be there.
+func (o *overlay) enqueued(c *Enqueue, p *enqueuePlan) {
+	if o == nil {
+		return
+	}
+	queue := string(c.Queue)
+	o.grow(queue, 1, int64(len(c.Payload)))
+	o.added++
+	if p.queue == 0 {
+		if o.queues == nil {
+			o.queues = make(map[string]bool)
+		}
+		o.queues[queue] = true
+	}
+	if p.unique != (state.Key{}) {
+		o.setKey(queue, p.unique, true)
+	}
+	if c.Group != nil {
+		o.groups++
+	}
+}
+
+// key says whether a unique key is held, if the transaction has to do with it.
+func (o *overlay) key(queue []byte, key state.Key) (held, known bool) {
+	if o == nil {
+		return false, false
+	}
+	held, known = o.keys[queueUnique{string(queue), key}]
+	return held, known
+}
+
+func (o *overlay) makes(queue []byte) bool { return o != nil && o.queues[string(queue)] }
+
+func (o *overlay) growth(queue []byte) growth {
+	if o == nil {
+		return growth{}
+	}
+	return o.grown[string(queue)]
+}
+
+func (o *overlay) queueCount() uint64 {
+	if o == nil {
+		return 0
+	}
+	return uint64(len(o.queues))
+}
+
+func (o *overlay) groupCount() uint64 {
+	if o == nil {
+		return 0
+	}
+	return o.groups
+}
+
+// memory is what the jobs that will be added take, roughly.
+func (o *overlay) memory() uint64 {
+	if o == nil {
+		return 0
+	}
+	return o.added * 512
+}

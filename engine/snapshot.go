@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"pawl/snapshot"
+	"pawl/state"
+)
+
+// Snapshot writes one of the state as it is now, or later, and returns when it
+// is in place. Whoever asks while one is under way shares the next one. A
+// context that ends gives up the waiting, not the snapshot.
+func (e *Engine) Snapshot(ctx context.Context) error {
+	if e.down.Load() != 0 {
+		return e.refusal()
+	}
+	k := &e.keeper
+	k.mu.Lock()
+	var f *flight
+	switch {
+	case k.stopped:
+		k.mu.Unlock()
+		return ErrClosed
+	case k.flight != nil:
+		if k.waiting == nil {
+			k.waiting = &flight{done: make(chan struct{})}
+		}
+		f = k.waiting
+	default:
+		f = k.take()
+	}
+	k.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// LastSnapshot is the wall time of the newest snapshot, 0 when there is none
+// since the start.
+func (e *Engine) LastSnapshot() state.Millis { return state.Millis(e.keeper.snapshotAt.Load()) }
+
+// take begins a snapshot. The caller holds mu; none is under way.
+func (k *keeper) take() *flight {
+	f := k.waiting
+	if f == nil {
+		f = &flight{done: make(chan struct{})}
+	}
+	k.waiting = nil
+	k.flight = f
+	k.over.Add(1)
+	go func() {
+		defer k.over.Done()
+		f.err = k.snapshot()
+		k.mu.Lock()
+		k.flight = nil
+		if k.waiting != nil {
+			if k.stopped {
+				k.waiting.err = ErrClosed
+				close(k.waiting.done)
+				k.waiting = nil
+			} else {
+				k.take()
+			}
+		}
+		k.mu.Unlock()
+		close(f.done)
+		k.poke() // generations may go now
+	}()
+	return f
+}
+
+// maybeSnapshot begins one when there is enough log since the last, or when it is
+// old.
+func (k *keeper) maybeSnapshot() {
+	bytes, opt := k.sinceSnapshot.Load(), &k.e.opt
+	due := bytes >= opt.SnapshotBytes
+	if opt.SnapshotInterval > 0 && bytes > 0 && k.untilSnapshot() <= 0 {
+		due = true
+	}
+	if due && time.Now().UnixNano() >= k.retryAt.Load() {
+		k.begin()
+	}
+}
+
+// begin begins a snapshot unless one is under way.
+func (k *keeper) begin() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.flight == nil && !k.stopped {
+		k.take()
+	}
+}
+
+// untilSnapshot is how long until SnapshotInterval asks for one; 0 is never, or
+// now.
+func (k *keeper) untilSnapshot() time.Duration {
+	interval := k.e.opt.SnapshotInterval
+	if interval <= 0 || k.sinceSnapshot.Load() == 0 {
+		return 0
+	}
+	last := time.UnixMilli(k.snapshotAt.Load())
+	if k.snapshotAt.Load() == 0 {
+		last = k.e.clock.start
+	}
+	return max(0, time.Until(last.Add(interval)))
+}
+
+// snapshotRetry is how long the keeper waits after a snapshot that failed.
+const snapshotRetry = 30 * time.Second
+
+// snapshot writes one, and removes those that it replaces.
+func (k *keeper) snapshot() error {
+	e := k.e
+	k.writing.Store(true)
+	defer k.writing.Store(false)
+	began := time.Now()
+	view, meta, release, err := e.takeView()
+	if err != nil {
+		return err
+	}
+	since := k.sinceSnapshot.Swap(0)
+	file, err := snapshot.Write(k.ctx, e.fs, e.start.SnapshotDir, view, meta, func(ctx context.Context) error {
+		return e.waitDurable(ctx, LSN(meta.LSN))
+	})
+	release()
+	if err != nil {
+		k.sinceSnapshot.Add(since)
+		k.failures.Add(1)
+		k.retryAt.Store(time.Now().Add(snapshotRetry).UnixNano())
+		if k.ctx.Err() == nil {
+			e.opt.Logger.Error("snapshot failed, it is tried again", "err", err)
+		}
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	took := time.Since(began)
+	k.snapshotAt.Store(int64(meta.Wall))
+	k.snapshotMs.Store(took.Milliseconds())
+	e.opt.Logger.Info("snapshot written", "lsn", meta.LSN, "jobs", meta.Jobs, "bytes", file.Size, "took", took)
+	k.takeStock()
+	return nil
+}
+
+// takeStock removes the snapshots that nothing needs any more and counts the
+// others.
+func (k *keeper) takeStock() {
+	e := k.e
+	floor, err := snapshot.Prune(e.fs, e.start.SnapshotDir, state.Millis(time.Now().UnixMilli()), state.Millis(e.opt.Keep.Milliseconds()))
+	if err != nil {
+		e.opt.Logger.Warn("old snapshots cannot be removed, it is tried again with the next", "err", err)
+	}
+	k.floor.Store(max(k.floor.Load(), floor))
+	files, err := snapshot.List(e.fs, e.start.SnapshotDir)
+	if err != nil || len(files) == 0 {
+		return
+	}
+	var size int64
+	for _, f := range files {
+		size += f.Size
+	}
+	k.snapshotSize.Store(size)
+	k.newestSize.Store(files[0].Size)
+	k.snapshotLSN.Store(files[0].LSN)
+}
+
+// takeView seals the open group and fixes the state as it is after it. Only one
+// view is out at a time; release gives it back.
+func (e *Engine) takeView() (*state.View, snapshot.Meta, func(), error) {
+	e.views <- struct{}{}
+	if !e.enter() {
+		<-e.views
+		return nil, snapshot.Meta{}, nil, e.refusal()
+	}
+	if e.open != nil && e.open.Records() > 0 {
+		e.seal()
+	}
+	counts := e.st.Counts()
+	meta := snapshot.Meta{
+		Store: e.start.Store, History: e.start.History, LSN: uint64(e.last),
+		LogTime: e.st.Now(), Wall: e.clock.wall(e.st.Now()),
+	}
+	for _, n := range counts.Jobs {
+		meta.Jobs += n
+	}
+	view := e.st.View()
+	e.leave()
+	return view, meta, func() {
+		e.mu.Lock()
+		e.st.Release(view)
+		e.mu.Unlock()
+		<-e.views
+	}, nil
+}
+
+// waitDurable returns nil once lsn is on disk, also where the log's policy lets
+// Wait return before that.
+func (e *Engine) waitDurable(ctx context.Context, lsn LSN) error {
+	if err := e.Wait(lsn); err != nil {
+		return err
+	}
+	for e.log.Durable() < lsn {
+		timer := time.NewTimer(20 * time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-e.commits.failed:
+			return ErrFailed
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,391 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"pawl/state"
+	"pawl/wal"
+)
+
+// Submit decides and applies cmds in one step, in order, and fills their
+// answers, which nobody may see before Wait(lsn) has returned nil. They stay
+// together: nothing else comes between them, but where the log must first make
+// room, where a Fetch meets more than 64 jobs past their time to live, and
+// where a QueueDelete has much to remove.
+func (e *Engine) Submit(cmds ...Command) LSN {
+	for _, cmd := range cmds {
+		e.prepare(cmd)
+	}
+	if err := e.backpressure(); err != nil {
+		for _, cmd := range cmds {
+			cmd.refuse(err)
+		}
+		return lsnNothing
+	}
+	if !e.enter() {
+		return e.refuseAll(cmds)
+	}
+	for i, cmd := range cmds {
+		if e.down.Load() != 0 { // while decide had let go of the critical section
+			e.leave()
+			return e.refuseAll(cmds[i:])
+		}
+		err := e.decide(cmd)
+		cmd.refuse(err)
+		if err != nil {
+			e.tally.refused++
+		}
+	}
+	return e.leave()
+}
+
+// refuseAll says to each why nothing is taken any more.
+func (e *Engine) refuseAll(cmds []Command) LSN {
+	err := e.refusal()
+	for _, cmd := range cmds {
+		cmd.refuse(err)
+	}
+	return LSN(e.down.Load())
+}
+
+// refusal is why nothing is taken any more.
+func (e *Engine) refusal() error {
+	if LSN(e.down.Load()) == lsnClosed {
+		return ErrClosed
+	}
+	return ErrFailed
+}
+
+// Do is Submit and Wait. It returns what Wait says, not the commands' errors.
+func (e *Engine) Do(cmds ...Command) error { return e.Wait(e.Submit(cmds...)) }
+
+// prepare does what needs no state before the critical section.
+func (e *Engine) prepare(cmd Command) {
+	switch c := cmd.(type) {
+	case *Enqueue:
+		c.prefix = appendPrefix(c.prefix[:0], c.Unique, c.Group, c.Attrs)
+	case *CronSet:
+		c.schedule, c.bad = ParseCron(c.Cron.Spec, c.Cron.Zone)
+	case *JobEdit:
+		if c.Kind == EditPayload {
+			e.prepareEdit(c)
+		}
+	case *Multi:
+		for _, cmd := range c.Commands {
+			e.prepare(cmd)
+		}
+	}
+}
+
+// decide carries out one command or says why not.
+func (e *Engine) decide(cmd Command) error {
+	switch c := cmd.(type) {
+	case *Enqueue:
+		return e.enqueue(c)
+	case *Fetch:
+		return e.fetch(c)
+	case *Ack:
+		return e.ack(c)
+	case *Nack:
+		return e.nack(c)
+	case *Release:
+		return e.release(c)
+	case *Bury:
+		return e.bury(c)
+	case *Extend:
+		return e.extend(c)
+	case *Multi:
+		return e.multi(c)
+	case *JobGet:
+		return e.jobGet(c)
+	case *JobDelete:
+		return e.jobDelete(c)
+	case *JobEdit:
+		return e.jobEdit(c)
+	case *Stats:
+		return e.stats(c)
+	case *QueueList:
+		return e.queueList(c)
+	case *QueueInfo:
+		return e.queueInfo(c)
+	case *QueuePeek:
+		return e.queuePeek(c)
+	case *QueuePause:
+		return e.queuePause(c)
+	case *QueueResume:
+		return e.queueResume(c)
+	case *QueueSet:
+		return e.queueSet(c)
+	case *QueueReset:
+		return e.queueReset(c)
+	case *QueueDelete:
+		return e.queueDelete(c)
+	case *CronSet:
+		return e.cronSet(c)
+	case *CronDelete:
+		return e.cronDelete(c)
+	case *CronList:
+		return e.cronList(c)
+	case *Drain:
+		return e.drain(c)
+	case *MetaSet:
+		return e.metaSet(c)
+	case *MetaGet:
+		return e.metaGet(c)
+	case *MetaList:
+		return e.metaList(c)
+	}
+	panic(fmt.Sprintf("engine: %T is no command of Submit", cmd))
+}
+
+// enter begins a stay in the critical section; leave must end it. False, and no
+// stay, when nothing is taken any more.
+func (e *Engine) enter() bool {
+	e.mu.Lock()
+	if e.down.Load() != 0 {
+		e.mu.Unlock()
+		return false
+	}
+	e.tick()
+	return true
+}
+
+// tick reads the clock, once a stay.
+func (e *Engine) tick() {
+	var offset state.Millis
+	var stepped bool
+	e.entered, e.now, offset, stepped = e.clock.read()
+	e.setAt()
+	if stepped {
+		e.step(offset)
+	}
+	if e.waiters.again <= e.now {
+		e.waiters.due(e.now)
+		e.serve()
+	}
+}
+
+// setAt makes at the date of the open group, or now where that has no records.
+func (e *Engine) setAt() {
+	if e.open == nil || e.open.Records() == 0 {
+		e.at = e.now
+	}
+}
+
+// step follows the wall clock, which somebody has set.
+func (e *Engine) step(offset state.Millis) {
+	if !e.roomNow(recordRoom) {
+		return // the next stay tries again
+	}
+	e.opt.Logger.Warn("wall clock was set: AT and CRON follow it, leases and delays do not",
+		"by_ms", int64(offset-e.clock.offset))
+	e.clock.offset = offset
+	e.record(&state.Record{Kind: state.KindClock, At: offset}, nil)
+	e.tally.steps++
+}
+
+// leave ends the stay: it hands what came in to those who wait for it, tells the
+// reaper if something is due earlier than it knows, and returns the LSN that
+// everything decided here waits for.
+func (e *Engine) leave() LSN {
+	e.serve()
+	e.announce()
+	if e.now-e.publishedAt >= publishEvery {
+		e.publish()
+	}
+	lsn := e.last
+	if lsn > LSN(e.commits.safe.Load()) && !e.flushing.Swap(true) {
+		// Somebody will lead for this group, most likely at once; if not, it
+		// must not stay in memory.
+		e.flush.Reset(flushAfter)
+	}
+	e.turnTime.add(uint64(time.Since(e.entered) / time.Microsecond))
+	e.mu.Unlock()
+	return lsn
+}
+
+// pause ends the stay and begins another one, so that others get in. Nothing may
+// be taken any more after it: down says so.
+func (e *Engine) pause() {
+	e.leave()
+	e.mu.Lock()
+	e.tick()
+}
+
+// flushAfter is how long a group may lie open that nobody waits for.
+const flushAfter = 50 * time.Millisecond
+
+func (e *Engine) flushOpen() {
+	e.flushing.Store(false)
+	e.mu.Lock()
+	last := e.last
+	e.mu.Unlock()
+	_ = e.Wait(last) // a failure is told by Failed
+}
+
+// recordRoom is what any record without text takes in a group, at most.
+var recordRoom = wal.RecordBytes(160, 0)
+
+// room sees to it that records of n bytes go into the open group. Afterwards at
+// is the group's date. It must come before anything is read from the state for
+// a decision, because while the log makes a generation it lets go of the
+// critical section. ErrNoSpace, ErrTooLarge, ErrHung, ErrFailed.
+func (e *Engine) room(n int) error {
+	for {
+		if e.open != nil {
+			if e.open.Records() == 0 {
+				e.at = e.now
+			}
+			if e.open.Fits(n) && !e.open.Full() && !e.stale() {
+				return nil
+			}
+			e.seal()
+		}
+		news := e.log.Prepared()
+		err := e.openGroup(n)
+		if err == nil {
+			return nil
+		}
+		if err := e.makeRoom(err, news); err != nil {
+			return err
+		}
+	}
+}
+
+// roomNow is room for those who must not let go of the critical section: false
+// where the log has none at this moment.
+func (e *Engine) roomNow(n int) bool {
+	if e.open != nil {
+		if e.open.Records() == 0 {
+			e.at = e.now
+		}
+		if e.open.Fits(n) && !e.open.Full() && !e.stale() {
+			return true
+		}
+		e.seal()
+	}
+	return e.openGroup(n) == nil
+}
+
+func (e *Engine) openGroup(n int) error {
+	g, err := e.log.Open(n)
+	if err != nil {
+		return err
+	}
+	e.open, e.at = g, e.now
+	return nil
+}
+
+// stale says that the open group is older than this stay needs to bear: with
+// nothing waiting to be written a new one costs nobody anything.
+func (e *Engine) stale() bool {
+	age := e.now - e.at
+	return e.open.Records() > 0 && (age > maxGroupAge || age > 0 && len(e.sealed) == 0 && !e.commits.busy.Load())
+}
+
+// maxGroupAge bounds how far the state's time may be behind, in milliseconds,
+// when the disk is slow.
+const maxGroupAge state.Millis = 100
+
+// seal ends the open group.
+func (e *Engine) seal() {
+	g := e.open
+	e.open = nil
+	e.log.Seal(g, int64(e.at), int64(e.clock.wall(e.at)))
+	e.sealed = append(e.sealed, g)
+	e.at = e.now
+}
+
+// makeRoom waits, outside the critical section, for a generation.
+func (e *Engine) makeRoom(err error, news <-chan struct{}) error {
+	if refusal := spaceError(err); refusal != nil {
+		return refusal
+	}
+	e.serve() // the stay ends here; what came in goes out
+	e.announce()
+	last := e.last
+	e.mu.Unlock()
+	// What is sealed must not wait for us, if we are the one to lead.
+	werr := e.Wait(last)
+	if werr == nil {
+		hung := time.NewTimer(HungAfter)
+		select {
+		case <-news:
+		case <-e.commits.failed:
+			werr = ErrFailed
+		case <-hung.C:
+			werr = ErrHung
+		}
+		hung.Stop()
+	}
+	e.mu.Lock()
+	if werr == nil && e.down.Load() != 0 {
+		werr = e.refusal()
+	}
+	e.tick()
+	return werr
+}
+
+// record adds r, with its body, to the open group and applies it. There must be
+// room. It does not keep r.
+func (e *Engine) record(r *state.Record, body []byte) {
+	e.head = r.AppendHead(e.head[:0])
+	before := e.open.Bytes()
+	pos := e.open.Add(e.head, body)
+	e.pending.Add(int64(e.open.Bytes() - before))
+	e.last = e.open.LSN()
+	if err := e.st.Apply(r, state.Body(pos), e.at); err != nil {
+		// The record stands in a group: half of the truth must not be written.
+		panic(fmt.Sprintf("engine: decided what does not fit the state: %v: %+v at %d", err, r, e.at))
+	}
+	e.tally.records++
+}
+
+// takeGroup gives the leader the oldest group that is not written; nil when
+// there is none.
+func (e *Engine) takeGroup() *wal.Group {
+	if len(e.sealed) == 0 {
+		if e.open == nil || e.open.Records() == 0 {
+			return nil
+		}
+		e.seal()
+	}
+	g := e.sealed[0]
+	e.sealed = append(e.sealed[:0], e.sealed[1:]...)
+	if e.postponed {
+		e.postponed = false
+		e.promise = state.Forever
+		e.announce()
+	}
+	return g
+}
+
+// backpressure holds a submitter back while too much waits for the disk, and
+// refuses it where the disk does not move.
+func (e *Engine) backpressure() error {
+	for {
+		c := &e.commits
+		if e.pending.Load() <= e.opt.MaxPendingBytes {
+			if int(c.count.Load()) < e.opt.MaxPending {
+				return nil
+			}
+		}
+		if since := c.began.Load(); since != 0 && time.Since(e.clock.start)-time.Duration(since) > time.Second {
+			return ErrBusy
+		}
+		if e.down.Load() != 0 {
+			return nil // enter says why
+		}
+		e.mu.Lock()
+		last := e.last
+		e.mu.Unlock()
+		switch err := e.Wait(last); err {
+		case nil:
+		case ErrHung:
+			return ErrBusy
+		default:
+			return nil // enter says why
+		}
+	}
+}

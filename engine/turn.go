@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"time"
+
+	"pawl/state"
+)
+
+const (
+	// maxTurn bounds a stay in the critical section for the sake of time alone.
+	maxTurn = time.Millisecond
+	// restShare is how many times as long as a turn that left work behind the
+	// next one waits: mass endings take at most 30 % of the time.
+	restShare = 2.4
+	// noRoomRest is how long time stands still when the log has no room.
+	noRoomRest = 200 * time.Millisecond
+)
+
+// Wake receives when the next turn is due earlier than the last one said.
+func (e *Engine) Wake() <-chan struct{} { return e.wake }
+
+// Turn ends what time has ended by now, for about a millisecond at most: leases,
+// delays, times to live, pauses, windows of unique keys, slots of crons. It says
+// how long until there is more to do, or never; a turn that left work behind
+// says how long to rest. Only one goroutine may take turns.
+func (e *Engine) Turn() (next time.Duration, never bool) {
+	if !e.enter() {
+		return 0, true
+	}
+	began := e.entered
+	more, err := e.endDue()
+	if e.down.Load() != 0 {
+		e.leave()
+		return 0, true
+	}
+	switch {
+	case err != nil:
+		next, e.promise = noRoomRest, 0
+	case more:
+		next, e.promise = time.Duration(restShare*float64(time.Since(began))), 0
+	case e.postponed:
+		next, e.promise = time.Second, 0
+	default:
+		e.promise = e.nextDue()
+		never = e.promise == state.Forever
+		next = time.Duration(e.promise-e.now) * time.Millisecond
+		next = min(next, longestSleep)
+	}
+	lsn := e.leave()
+	if more {
+		// What ends in masses must not pile up before a slow disk.
+		waiting := time.Now()
+		if e.Wait(lsn) == nil {
+			next -= time.Since(waiting)
+		}
+	}
+	return max(next, 0), never
+}
+
+// longestSleep keeps durations far from overflow.
+const longestSleep = 24 * time.Hour
+
+// endDue ends what is due, one thing after another, until nothing is or the turn
+// is over. It may have let go of the critical section.
+func (e *Engine) endDue() (more bool, err error) {
+	began := e.entered
+	for n := 0; ; n++ {
+		if n%16 == 15 && time.Since(began) > maxTurn {
+			return true, nil
+		}
+		if err := e.room(recordRoom); err != nil {
+			return false, err
+		}
+		due := e.st.Due(e.at)
+		if due.Kind == state.DueNothing {
+			if e.at == e.now || e.st.Due(e.now).Kind == state.DueNothing {
+				return false, nil
+			}
+			// The open group is of an earlier millisecond. A new one costs a
+			// sync more, so there must not be many of them.
+			if len(e.sealed) > 0 {
+				e.postponed = true
+				return false, nil
+			}
+			e.seal()
+			continue
+		}
+		if err := e.end(&due); err != nil {
+			return false, err
+		}
+		if e.down.Load() != 0 {
+			return false, nil
+		}
+	}
+}
+
+// end records one thing whose time has come. There is room for a record.
+func (e *Engine) end(due *state.Due) error {
+	switch due.Kind {
+	case state.DueRange:
+		e.endRange(state.KindRange, due)
+	case state.DueWallRange:
+		e.endRange(state.KindWallRange, due)
+	case state.DueKeys:
+		e.endRange(state.KindKeyRange, due)
+	case state.DueLease:
+		j, _ := e.st.Job(due.Slot)
+		e.fail(&j, state.CauseExpire, Optional[state.Millis]{}, nil)
+	case state.DueDead:
+		e.record(&state.Record{Kind: state.KindDelete, Slot: due.Slot, Cause: due.Cause}, nil)
+	case state.DuePause:
+		e.record(&state.Record{Kind: state.KindResume, Queue: due.Queue}, nil)
+		e.touched(due.Queue)
+	case state.DueIdle:
+		kind := state.KindForget
+		if e.waiters.length(e.st.QueueKey(due.Queue)) > 0 {
+			kind = state.KindTouch
+		}
+		e.record(&state.Record{Kind: kind, Queue: due.Queue}, nil)
+	case state.DueCron:
+		return e.fireCron(due.Cron)
+	}
+	return nil
+}
+
+func (e *Engine) endRange(kind state.Kind, due *state.Due) {
+	e.record(&state.Record{Kind: kind, At: due.At, Slot: due.Slot, Count: due.Count}, nil)
+	if kind != state.KindKeyRange {
+		e.touchedAll()
+	}
+}
+
+// nextDue is when Turn has something to do, in log time.
+func (e *Engine) nextDue() state.Millis {
+	if len(e.waiters.dirty) > 0 {
+		return e.now
+	}
+	next := e.waiters.again
+	if at, ok := e.st.Earliest(); ok {
+		next = min(next, at)
+	}
+	return next
+}
+
+// announce wakes the reaper if something is due earlier than it was told.
+func (e *Engine) announce() {
+	if e.promise == 0 {
+		return // it comes by itself, or is called once the group is taken
+	}
+	if next := e.nextDue(); next < e.promise {
+		e.promise = next
+		select {
+		case e.wake <- struct{}{}:
+		default:
+		}
+	}
+}
