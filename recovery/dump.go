@@ -210,7 +210,7 @@ func (d *dumper) about(e *event, r *state.Record, before looked) (passes bool) {
 		e.add("gone", true)
 	case r.Queue != 0:
 		if e.Queue = string(r.Text); r.Kind != state.KindQueue {
-			e.Queue = d.keyOf(r.Queue)
+			e.Queue = keyOf(d.st, r.Queue)
 		}
 	}
 	if d.opt.Job != (state.JobID{}) && before.watched != after.watched {
@@ -222,11 +222,11 @@ func (d *dumper) about(e *event, r *state.Record, before looked) (passes bool) {
 	return d.opt.Queue != "" && (e.Queue == d.opt.Queue || before.queue != after.queue)
 }
 
-// keyOf is the key of a queue that may have been forgotten by now.
-func (d *dumper) keyOf(q state.QueueID) (key string) {
-	d.st.Queues(func(id state.QueueID) bool {
+// keyOf is the key of a queue, empty when there is no such queue.
+func keyOf(st *state.State, q state.QueueID) (key string) {
+	st.Queues(func(id state.QueueID) bool {
 		if id == q {
-			key = d.st.QueueKey(q)
+			key = st.QueueKey(q)
 		}
 		return id < q
 	})

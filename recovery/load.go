@@ -90,6 +90,15 @@ func (src *source) own(path string, meta snapshot.Meta) error {
 
 // recover reads the state that the directory holds and where its log ends.
 func (src *source) recover(ctx context.Context) (*state.State, wal.End, error) {
+	st, end, err := src.recoverState(ctx)
+	if err == nil {
+		err = src.generationsOf(st)
+	}
+	return st, end, err
+}
+
+// recoverState is recover without a look at what the bodies need.
+func (src *source) recoverState(ctx context.Context) (*state.State, wal.End, error) {
 	st, at, err := src.newestSnapshot(ctx)
 	if err != nil {
 		return nil, wal.End{}, err
@@ -100,9 +109,6 @@ func (src *source) recover(ctx context.Context) (*state.State, wal.End, error) {
 			// The log alone would do, were it whole. It is the snapshot that is at fault.
 			err = fmt.Errorf("%w; without it: %w", src.damaged[0].err, err)
 		}
-		return nil, wal.End{}, err
-	}
-	if err := src.generationsOf(st, end); err != nil {
 		return nil, wal.End{}, err
 	}
 	return st, end, nil
@@ -167,9 +173,9 @@ func jobsIn(c state.Counts) (jobs uint64) {
 
 // generationsOf refuses a state whose jobs have bodies in generations that are
 // not there.
-func (src *source) generationsOf(st *state.State, end wal.End) error {
-	linked := make(map[uint32]bool, len(end.Linked))
-	for _, info := range end.Linked {
+func (src *source) generationsOf(st *state.State) error {
+	linked := make(map[uint32]bool, len(src.history.Linked))
+	for _, info := range src.history.Linked {
 		linked[info.Generation] = true
 	}
 	for _, live := range st.Lives() {

@@ -2,7 +2,9 @@ package recovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"pawl/state"
 	"pawl/wal"
@@ -69,11 +71,14 @@ func (src *source) vouched() wal.LSN {
 // replay applies the groups of the log behind after to st and says where the
 // log ends.
 func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (wal.End, error) {
+	src.last = after
+	if src.until != nil && after >= src.limit {
+		return src.branchEnd(st) // nothing behind the snapshot is wanted
+	}
 	r, err := src.history.Reader(wal.ReaderOptions{After: after, Vouched: src.vouched()})
 	if err != nil {
 		return wal.End{}, judged(err)
 	}
-	src.last = after
 	ctx, cancel := context.WithCancel(ctx)
 	full, empty := make(chan *batch, batches), make(chan *batch, batches)
 	for range batches {
@@ -94,12 +99,25 @@ func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (
 	if src.until != nil {
 		// Also where the log itself ended: what is behind its last group, such as
 		// the mark of a clean stop, belongs to the old history.
-		end, err := src.history.EndAt(src.last)
-		return end, judged(err)
+		return src.branchEnd(st)
 	}
 	end := r.End()
 	src.report.CutBytes, src.report.Clean = end.Cut, end.Closed
 	return end, nil
+}
+
+// branchEnd is where the log would end with the last group that was applied.
+// The group of a snapshot may have gone from the log; then the new history
+// begins behind its LSN without a link.
+func (src *source) branchEnd(st *state.State) (wal.End, error) {
+	end, err := src.history.EndAt(src.last)
+	if errors.Is(err, fs.ErrNotExist) && uint64(src.last) == src.report.SnapshotLSN {
+		return wal.End{
+			Store: wal.StoreID(src.identity.ID), LSN: src.last,
+			LogTime: int64(st.Now()), WallTime: int64(st.Wall(st.Now())),
+		}, nil
+	}
+	return end, judged(err)
 }
 
 // readGroups fills batches until the log or what is wanted of it ends; the last

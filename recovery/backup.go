@@ -1,0 +1,152 @@
+package recovery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"pawl/internal/vfs"
+)
+
+// BackupOptions say what to copy.
+type BackupOptions struct {
+	FS  vfs.FS // vfs.OS{}
+	Dir string // of a store that no daemon runs on; a running one makes backups itself
+	To  string // a new directory; must not exist, its parent must
+	// Base is an earlier backup on the same file system, or empty: files that are
+	// the same there become hard links instead of copies.
+	Base string
+}
+
+// Backup copies a store and checks the copy as Check does. Without an error To
+// is complete, durable and sound; with one there is no To. A damaged store is
+// not copied: its damage is the error.
+func Backup(ctx context.Context, opt BackupOptions) (*Health, error) {
+	if opt.FS == nil {
+		opt.FS = vfs.OS{}
+	}
+	opt.To = filepath.Clean(opt.To)
+	if _, err := opt.FS.Stat(opt.To); err == nil {
+		return nil, fmt.Errorf("%s %w", opt.To, ErrExists)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var health *Health
+	err := withStore(opt.FS, opt.Dir, false, func(dir string) (err error) {
+		made := opt.To + ".copying"
+		if health, err = backup(ctx, opt, made); err != nil {
+			return errors.Join(err, removeTree(opt.FS, made))
+		}
+		if err := opt.FS.Rename(made, opt.To); err != nil {
+			return errors.Join(err, removeTree(opt.FS, made))
+		}
+		return opt.FS.SyncDir(filepath.Dir(opt.To))
+	})
+	return health, err
+}
+
+func backup(ctx context.Context, opt BackupOptions, made string) (*Health, error) {
+	if err := removeTree(opt.FS, made); err != nil {
+		return nil, err
+	}
+	if err := copyTree(ctx, opt.FS, opt.Dir, made, opt.Base); err != nil {
+		return nil, err
+	}
+	health, err := check(ctx, opt.FS, made, nil)
+	if err != nil {
+		return nil, err
+	}
+	return health, errors.Join(health.Problems...)
+}
+
+// copyTree copies what a store is made of into a new directory, and returns
+// when it is durable but for the directory's own name.
+func copyTree(ctx context.Context, fsys vfs.FS, from, to, base string) error {
+	entries, err := tree(fsys, from)
+	if err != nil {
+		return err
+	}
+	if err := fsys.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	dirs := []string{to}
+	for _, entry := range entries {
+		made := filepath.Join(to, entry.path)
+		if entry.dir {
+			if err := fsys.Mkdir(made, 0o700); err != nil {
+				return err
+			}
+			dirs = append(dirs, made)
+			continue
+		}
+		source := filepath.Join(from, entry.path)
+		if base != "" {
+			earlier := filepath.Join(base, entry.path)
+			same, err := sameBytes(ctx, fsys, source, earlier)
+			if err != nil {
+				return err
+			}
+			if same {
+				if err := fsys.Link(earlier, made); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		if err := copyFile(ctx, fsys, source, made, math.MaxInt64); err != nil {
+			return err
+		}
+	}
+	for i := len(dirs) - 1; i >= 0; i-- {
+		if err := fsys.SyncDir(dirs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameBytes says that both files exist and hold the same.
+func sameBytes(ctx context.Context, fsys vfs.FS, a, b string) (bool, error) {
+	fa, err := fsys.OpenFile(a, os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer fa.Close()
+	fb, err := fsys.OpenFile(b, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer fb.Close()
+	size, err := fa.Size()
+	if err != nil {
+		return false, err
+	}
+	if other, err := fb.Size(); err != nil || other != size {
+		return false, err
+	}
+	one, two := make([]byte, 1<<20), make([]byte, 1<<20)
+	for at := int64(0); at < size; at += int64(len(one)) {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		n := min(int64(len(one)), size-at)
+		if got, err := fa.ReadAt(one[:n], at); int64(got) < n {
+			return false, fmt.Errorf("read %s: %w", a, err)
+		}
+		if got, err := fb.ReadAt(two[:n], at); int64(got) < n {
+			return false, fmt.Errorf("read %s: %w", b, err)
+		}
+		if !bytes.Equal(one[:n], two[:n]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

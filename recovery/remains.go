@@ -1,0 +1,175 @@
+package recovery
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"pawl/state"
+	"pawl/wal"
+)
+
+// remains is what a group behind the damage says, as far as a list of losses
+// needs it.
+type remains struct {
+	lsn     wal.LSN
+	sound   bool
+	now     state.Millis
+	records []wal.Record
+}
+
+// behind reads what stands in the log behind the branch's end, says which jobs
+// are lost with it, and takes out those of the branch that it had finished.
+func (r *repairer) behind(b *branch) error {
+	cut := false
+	for _, lost := range r.done.Damage {
+		cut = cut || lost.First > b.end.LSN
+	}
+	if !cut && len(r.fs.hidden) == 0 {
+		return nil
+	}
+	groups, err := r.remains(b.end.LSN)
+	if err != nil || len(groups) == 0 {
+		return err
+	}
+	for i := range r.done.Damage {
+		if lost := &r.done.Damage[i]; lost.First > b.end.LSN {
+			lost.Last = max(lost.First, groups[len(groups)-1].lsn)
+		}
+	}
+	scratch, err := copyOf(b.state)
+	if err != nil {
+		return err
+	}
+	l := losses{scratch: scratch, queues: map[state.QueueID]string{}, lost: map[state.Slot]int{}, finished: map[state.Slot]bool{}}
+	for _, g := range groups {
+		for _, rec := range g.records {
+			l.record(g, rec)
+		}
+	}
+	for _, job := range l.jobs {
+		if job.Slot != 0 {
+			r.done.Lost = append(r.done.Lost, job)
+		}
+	}
+	dropped := make(map[state.Slot]bool)
+	for _, slot := range b.drop {
+		dropped[slot] = true
+	}
+	for slot := range l.finished {
+		if job, ok := b.state.Job(slot); ok && !dropped[slot] {
+			r.done.Finished = append(r.done.Finished, job.ID)
+			b.drop = append(b.drop, slot)
+		}
+	}
+	slices.SortFunc(r.done.Finished, func(a, b state.JobID) int { return bytes.Compare(a[:], b[:]) })
+	slices.Sort(b.drop)
+	return nil
+}
+
+// remains collects the groups behind an LSN from all generations, in order.
+func (r *repairer) remains(after wal.LSN) (groups []remains, err error) {
+	numbers, err := r.generations()
+	if err != nil {
+		return nil, err
+	}
+	r.fs.lifted = true
+	defer func() { r.fs.lifted = false }()
+	for _, number := range numbers {
+		err := r.src.history.Remains(number, 0, func(g *wal.Stored, sound bool) bool {
+			if g.LSN > after {
+				groups = append(groups, remains{g.LSN, sound, state.Millis(g.LogTime), cloneRecords(g.Records)})
+			}
+			return true
+		})
+		if _, damaged := errors.AsType[*wal.CorruptError](err); err != nil && !damaged && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b remains) int { return cmp.Compare(a.lsn, b.lsn) })
+	return groups, nil
+}
+
+func cloneRecords(records []wal.Record) []wal.Record {
+	out := slices.Clone(records)
+	for i := range out {
+		out[i].Head, out[i].Body = bytes.Clone(out[i].Head), bytes.Clone(out[i].Body)
+	}
+	return out
+}
+
+// losses follows the lost part of a log.
+type losses struct {
+	// scratch takes the records that still fit. It only serves to find out the
+	// IDs of jobs: a slot's reuse counter is not in the log.
+	scratch  *state.State
+	queues   map[state.QueueID]string // that began in the lost part
+	jobs     []LostJob                // Slot 0 where the lost part finished it again
+	lost     map[state.Slot]int       // index in jobs of the one now in the slot
+	finished map[state.Slot]bool      // whose job of before the damage is over
+}
+
+func (l *losses) record(g remains, rec wal.Record) {
+	var r state.Record
+	if _, err := state.Decode(rec.Head, &r); err != nil {
+		return
+	}
+	switch r.Kind {
+	case state.KindQueue:
+		if g.sound {
+			l.queues[r.Queue] = string(r.Text)
+		}
+	case state.KindForget:
+		delete(l.queues, r.Queue)
+	case state.KindEnqueue:
+		l.over(r.Slot, g.sound)
+		l.enqueue(g, &r, rec)
+	case state.KindAck, state.KindDelete, state.KindLapse:
+		l.over(r.Slot, g.sound)
+	}
+	// What does not fit is what the list is about.
+	_ = l.scratch.Apply(&r, state.Body(rec.Pos), max(l.scratch.Now(), g.now))
+}
+
+// over notes that whatever job was in a slot is finished: also when another one
+// begins there. Records that may be wrong finish nothing.
+func (l *losses) over(slot state.Slot, sound bool) {
+	if !sound {
+		return
+	}
+	if i, ok := l.lost[slot]; ok {
+		l.jobs[i].Slot = 0
+		delete(l.lost, slot)
+		return
+	}
+	l.finished[slot] = true
+}
+
+func (l *losses) enqueue(g remains, r *state.Record, rec wal.Record) {
+	job := LostJob{Slot: r.Slot, Queue: l.queues[r.Queue], Enqueued: r.Born, Body: rec.Body, Why: "it stood behind the damage"}
+	if job.Queue == "" {
+		job.Queue = keyOf(l.scratch, r.Queue)
+		job.QueueGuessed = job.Queue != ""
+	}
+	if !g.sound {
+		job.Why = "its group is damaged"
+	}
+	if slot, reuse := l.scratch.NextSlot(); slot == r.Slot {
+		job.ID = state.NewJobID(r.Born, slot, reuse, r.Delay)
+	}
+	l.lost[r.Slot] = len(l.jobs)
+	l.jobs = append(l.jobs, job)
+}
+
+// copyOf is an equal state that can be changed apart.
+func copyOf(st *state.State) (*state.State, error) {
+	view := st.View()
+	defer st.Release(view)
+	var b bytes.Buffer
+	if _, err := view.WriteTo(&b); err != nil {
+		return nil, err
+	}
+	return state.Load(&b)
+}

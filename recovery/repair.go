@@ -1,0 +1,379 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"pawl/internal/vfs"
+	"pawl/snapshot"
+	"pawl/state"
+	"pawl/wal"
+)
+
+// RepairOptions say what to repair.
+type RepairOptions struct {
+	FS  vfs.FS // vfs.OS{}
+	Dir string
+	// To is a new directory for the repaired store, which must not exist; Dir is
+	// not changed then. Empty is Dir itself: the damaged directory is kept beside
+	// it under another name.
+	To string
+	// DryRun only says what would be lost.
+	DryRun bool
+	Wall   func() time.Time // time.Now; for the name of the kept copy
+}
+
+// Repaired says what a repair did, or would do.
+type Repaired struct {
+	// Needed: a start would be refused, or would not have all payloads. Without it
+	// nothing was changed.
+	Needed   bool
+	Identity Identity // of the repaired store
+	LSN      wal.LSN  // the last group of the old history in it
+	Jobs     uint64   // in it
+	Damage   []LostRange
+	Lost     []LostJob
+	// Finished are jobs that the kept part of the log still holds, but that the
+	// lost part finished: they are not brought back.
+	Finished []state.JobID
+	Kept     string // where the damaged directory is now
+}
+
+// LostRange is a piece of the store that could not be used, and why.
+type LostRange struct {
+	File        string
+	Offset      int64
+	First, Last wal.LSN // groups that are lost by it, 0 when none or not known
+	Why         error
+}
+
+// LostJob is a job that was in the damaged store, as far as can be told, and is
+// not in the repaired one.
+type LostJob struct {
+	ID    state.JobID // zero where the damage hides it
+	Slot  state.Slot
+	Queue string // queue key; empty where the damage hides it
+	// QueueGuessed: Queue is what its number meant before the damage. It may have
+	// come to mean another queue in the damaged part.
+	QueueGuessed bool
+
+	Enqueued state.Millis
+	Body     []byte // what could be read of it, as the engine wrote it; nil is nothing
+	Why      string
+}
+
+// Repair makes of a damaged store one that starts. It keeps the history up to
+// the first group that cannot be read, takes out the jobs whose payloads are
+// damaged, and begins a new history number. What stood behind the damage is not
+// applied, because what it refers to may have been in the damaged part: a
+// queue's number could have been given back there and taken by another queue,
+// a job's slot by another job. It is listed, as far as it can be read.
+//
+// The new store is made beside, read back, and takes the place of the old one
+// in one step; a crash leaves the one or the other. Files of another format are
+// no damage and not repaired.
+func Repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
+	if opt.FS == nil {
+		opt.FS = vfs.OS{}
+	}
+	if opt.Wall == nil {
+		opt.Wall = time.Now
+	}
+	opt.Dir = filepath.Clean(opt.Dir)
+	if opt.To != "" {
+		opt.To = filepath.Clean(opt.To)
+		if _, err := opt.FS.Stat(opt.To); err == nil {
+			return nil, fmt.Errorf("%s %w", opt.To, ErrExists)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	lock, err := lockExisting(opt.FS, opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	done, err := repair(ctx, opt)
+	if closing := lock.Close(); err == nil {
+		err = closing
+	}
+	return done, err
+}
+
+func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
+	r := &repairer{fs: &veil{FS: opt.FS, hidden: map[string]bool{}}, dir: opt.Dir, done: &Repaired{}}
+	b, err := r.salvage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.done.Identity, r.done.LSN = r.src.identity, b.end.LSN
+	r.done.Jobs = jobsIn(b.state.Counts()) - uint64(len(b.drop))
+	if !r.done.Needed || opt.DryRun {
+		return r.done, nil
+	}
+	r.done.Identity.History++
+	made := opt.Dir + ".repairing"
+	if opt.To != "" {
+		made = opt.To + ".repairing"
+	}
+	if err := r.src.fork(ctx, made, b); err != nil {
+		return nil, errors.Join(err, removeTree(opt.FS, made))
+	}
+	if opt.To != "" {
+		if err := opt.FS.Rename(made, opt.To); err != nil {
+			return nil, errors.Join(err, removeTree(opt.FS, made))
+		}
+		return r.done, opt.FS.SyncDir(filepath.Dir(opt.To))
+	}
+	r.done.Kept = opt.Dir + ".damaged-" + opt.Wall().UTC().Format("20060102T150405Z")
+	if err := replace(opt.FS, opt.Dir, made, r.done.Kept); err != nil {
+		return nil, err
+	}
+	return r.done, nil
+}
+
+// replace puts made in the place of dir, and dir in the place of kept. The two
+// change places in one step, so dir is there at every moment. Before that step
+// it is made that has the name of kept.
+func replace(fsys vfs.FS, dir, made, kept string) error {
+	if _, err := fsys.Stat(kept); err == nil {
+		return fmt.Errorf("%s %w", kept, ErrExists)
+	}
+	if err := fsys.Rename(made, kept); err != nil {
+		return err
+	}
+	if err := exchange(fsys, dir, kept); err != nil {
+		return errors.Join(fmt.Errorf("change places with %s: %w; the repaired store can be made elsewhere with --to", kept, err), removeTree(fsys, kept))
+	}
+	return fsys.SyncDir(filepath.Dir(dir))
+}
+
+// exchange swaps two directories in one step.
+func exchange(fsys vfs.FS, a, b string) error {
+	switch f := fsys.(type) {
+	case interface{ Exchange(a, b string) error }:
+		return f.Exchange(a, b)
+	case vfs.Native:
+		return exchangeNative(f.NativePath(a), f.NativePath(b))
+	}
+	return errors.ErrUnsupported
+}
+
+// repairer finds out what of a store can be kept.
+type repairer struct {
+	fs   *veil
+	dir  string
+	src  *source
+	done *Repaired
+}
+
+// damage notes what could not be used.
+func (r *repairer) damage(why error) *LostRange {
+	r.done.Needed = true
+	lost := LostRange{File: damagedPath(why), Why: why}
+	if e, ok := errors.AsType[*DamageError](why); ok {
+		lost.Offset, lost.First = e.Offset, e.LSN
+	}
+	r.done.Damage = append(r.done.Damage, lost)
+	return &r.done.Damage[len(r.done.Damage)-1]
+}
+
+// salvage says which branch is to be the repaired store.
+func (r *repairer) salvage(ctx context.Context) (b branch, err error) {
+	r.src = &source{fs: r.fs, dir: r.dir, progress: func(Progress) {}}
+	if err := r.identify(); err != nil {
+		return b, err
+	}
+	if err := r.findLog(); err != nil {
+		return b, err
+	}
+	if err := r.findSnapshots(); err != nil {
+		return b, err
+	}
+	if b.state, b.end, err = r.longest(ctx); err != nil {
+		return b, err
+	}
+	if err := r.payloads(ctx, &b); err != nil {
+		return b, err
+	}
+	return b, r.behind(&b)
+}
+
+// identify reads STORE, or finds out from the other files whose they are.
+func (r *repairer) identify() error {
+	id, err := readIdentity(r.fs, r.dir, false)
+	if _, damaged := errors.AsType[*DamageError](err); !damaged {
+		r.src.identity = id
+		return err
+	}
+	unreadable := err
+	files, err := snapshot.List(r.fs, SnapshotDir(r.dir))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if meta, err := snapshot.ReadMeta(r.fs, file.Path); err == nil {
+			id = Identity{ID: meta.Store, History: meta.History, Created: meta.Wall}
+			break
+		}
+	}
+	if id.ID == (snapshot.StoreID{}) {
+		history, err := wal.Find(r.fs, LogDir(r.dir), wal.FindOptions{})
+		if err != nil {
+			return fmt.Errorf("%w; and the log does not say it either: %w", unreadable, judged(err))
+		}
+		id = Identity{ID: snapshot.StoreID(history.Store), History: 1}
+	}
+	if id.ID == (snapshot.StoreID{}) {
+		return fmt.Errorf("%w; and no other file says it", unreadable)
+	}
+	r.src.identity = id
+	r.damage(unreadable)
+	return nil
+}
+
+// findLog finds the generations, without those that cannot belong to them.
+func (r *repairer) findLog() error {
+	for {
+		history, err := wal.Find(r.fs, LogDir(r.dir), wal.FindOptions{Store: wal.StoreID(r.src.identity.ID)})
+		if err == nil {
+			r.src.history = history
+			return nil
+		}
+		corrupt, ok := errors.AsType[*wal.CorruptError](err)
+		if !ok || errors.Is(err, wal.ErrFormat) {
+			return judged(err)
+		}
+		r.damage(judged(err))
+		before := len(r.fs.hidden)
+		if errors.Is(err, wal.ErrMissing) {
+			// What was made after the missing one cannot be joined to what was before.
+			if err := r.hideFrom(corrupt.Generation); err != nil {
+				return err
+			}
+		} else {
+			r.hide(corrupt.Generation)
+		}
+		if len(r.fs.hidden) == before {
+			return judged(err)
+		}
+	}
+}
+
+func (r *repairer) hide(generation uint32) {
+	r.fs.hidden[filepath.Dir(wal.SegmentPath(LogDir(r.dir), generation))] = true
+}
+
+// hideFrom hides a generation and all later ones.
+func (r *repairer) hideFrom(generation uint32) error {
+	numbers, err := r.generations()
+	for _, number := range numbers {
+		if number >= generation {
+			r.hide(number)
+		}
+	}
+	return err
+}
+
+// generations are the numbers of all generations, hidden or not.
+func (r *repairer) generations() (numbers []uint32, err error) {
+	entries, err := r.fs.FS.ReadDir(LogDir(r.dir))
+	for _, entry := range entries {
+		if n, err := strconv.ParseUint(entry.Name(), 10, 32); err == nil && entry.IsDir() {
+			numbers = append(numbers, uint32(n))
+		}
+	}
+	return numbers, err
+}
+
+// findSnapshots lists the snapshots of this store.
+func (r *repairer) findSnapshots() error {
+	files, err := snapshot.List(r.fs, SnapshotDir(r.dir))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		meta, err := snapshot.ReadMeta(r.fs, file.Path)
+		if err == nil {
+			err = r.src.own(file.Path, meta)
+		}
+		err = judged(err)
+		if _, foreign := errors.AsType[*ForeignError](err); foreign {
+			r.damage(err)
+			continue
+		}
+		if err != nil && (isOtherProgram(err) || !IsDamage(err)) {
+			return err
+		}
+		r.src.snapshots = append(r.src.snapshots, file)
+	}
+	return nil
+}
+
+// longest recovers as long a history as there is. At damage it begins again,
+// with the group before as the last one wanted.
+func (r *repairer) longest(ctx context.Context) (*state.State, wal.End, error) {
+	r.src.limit = math.MaxUint64
+	for {
+		r.src.report, r.src.damaged = Report{}, nil
+		st, end, err := r.src.recoverState(ctx)
+		if err == nil {
+			if r.src.until == nil {
+				// The log is whole; but a new history must not hold the marks behind its
+				// last group.
+				end, err = r.src.branchEnd(st)
+			}
+			return st, end, err
+		}
+		if !IsDamage(err) || isOtherProgram(err) {
+			return nil, wal.End{}, err
+		}
+		lost := r.damage(err)
+		at := lost.First
+		if e, ok := errors.AsType[*wal.CorruptError](err); ok {
+			at = e.LSN // where a damaged snapshot is what the error is named after
+		}
+		if at == 0 || at > r.src.limit {
+			return nil, wal.End{}, err
+		}
+		lost.First = at
+		limit := at - 1
+		r.src.limit = limit
+		r.src.until = func(g *wal.Stored) bool { return g.LSN > limit }
+	}
+}
+
+// payloads takes out the jobs whose bodies are damaged or gone.
+func (r *repairer) payloads(ctx context.Context, b *branch) error {
+	lose := func(job state.Job, why error) error {
+		r.damage(why)
+		b.drop = append(b.drop, job.Slot)
+		r.done.Lost = append(r.done.Lost, LostJob{
+			ID: job.ID, Slot: job.Slot, Queue: b.state.QueueKey(job.Queue), Enqueued: job.ID.Wall(), Why: why.Error(),
+		})
+		return nil
+	}
+	for _, live := range b.state.Lives() {
+		err := r.src.verifyGeneration(ctx, b.state, live.Generation, lose)
+		if err == nil {
+			continue
+		}
+		if !IsDamage(err) {
+			return err
+		}
+		r.damage(err)
+		for _, at := range bodiesIn(b.state, live.Generation) {
+			job, _ := b.state.Job(at.slot)
+			b.drop = append(b.drop, job.Slot)
+			r.done.Lost = append(r.done.Lost, LostJob{
+				ID: job.ID, Slot: job.Slot, Queue: b.state.QueueKey(job.Queue), Enqueued: job.ID.Wall(), Why: err.Error(),
+			})
+		}
+	}
+	return nil
+}
