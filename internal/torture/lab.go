@@ -104,9 +104,15 @@ func (l *lab) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(l.rng.Int64N(int64(high-low)))
 }
 
+// layer is the subcommand; name may say more.
+func (l *lab) layer() string {
+	name, _, _ := strings.Cut(l.name, "/")
+	return name
+}
+
 // again is the command that runs the layer with the same seed.
 func (l *lab) again() string {
-	return strings.TrimSpace(fmt.Sprintf("%s go run ./internal/torture %s %s", seeds.Replay(), l.name, strings.Join(l.args, " ")))
+	return strings.TrimSpace(fmt.Sprintf("%s go run ./internal/torture %s %s", seeds.Replay(), l.layer(), strings.Join(l.args, " ")))
 }
 
 // judge checks the recorded history, prints the layer's line, and on a

@@ -37,6 +37,14 @@ type layer struct {
 func layers() []layer {
 	return []layer{
 		{"kill", "SIGKILL at random moments under many clients", runKill},
+		{"calls", "die, tear or fail at the N-th storage call", runCalls},
+		{"power", "power cuts on ext4, XFS and a disk that forgets", runPower},
+		{"lie", "the control: a disk that lies must be noticed", runLie},
+		{"trace", "write, sync, reply: the order of system calls under strace", runTrace},
+		{"churn", "jobs come and go beside one that stays: disk and restart", runChurn},
+		{"soak", "a mixed load for long, with restarts, resources watched", runSoak},
+		{"unique", "resent enqueues with unique keys under kills: one job a key", runUnique},
+		{"multi", "transactions under kills: tokens neither lost nor doubled", runMulti},
 		{"disk", "power cuts on a disk that sees every block write", runDisk},
 		{"sick", "a disk that fails at its k-th block write", runSick},
 		{"check", "judge histories that were saved", runCheck},

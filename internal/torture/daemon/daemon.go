@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,9 +70,8 @@ type Options struct {
 	Dir    string   // data directory
 	Addr   string   // RESP, host:port
 	Args   []string // further flags of `pawl serve`
-	// Wrap, if not empty, is a command that runs the daemon as its child. The
-	// signals of Kill and Pause go to the wrapper then, so it must be one whose
-	// death is the daemon's.
+	// Wrap, if not empty, is a command that runs the daemon as its child and
+	// ends when that ends: strace. Signals go to the child.
 	Wrap []string
 	// Trace, if not nil, runs the daemon under the tracer of package tracee.
 	// Its outputs are set here.
@@ -112,12 +112,31 @@ func (s *Supervisor) Addr() string { return s.opt.Addr }
 // SetOptions changes how the next start is made.
 func (s *Supervisor) SetOptions(change func(*Options)) { change(&s.opt) }
 
-// Pid is the running daemon's, or its wrapper's; 0 if none runs.
+// Pid is the running daemon's; 0 if none runs.
 func (s *Supervisor) Pid() int {
 	if s.running == nil {
 		return 0
 	}
+	if len(s.opt.Wrap) > 0 {
+		if child := childOf(s.running.pid); child != 0 {
+			return child
+		}
+	}
 	return s.running.pid
+}
+
+// childOf is the first child of a process, 0 if there is none (yet).
+func childOf(pid int) int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	child, err := strconv.Atoi(first)
+	if err != nil {
+		return 0
+	}
+	return child
 }
 
 // Stderr is the end of what the latest daemon wrote to its standard error.
@@ -365,7 +384,7 @@ func (s *Supervisor) signal(sig syscall.Signal) error {
 		return nil // its number may be another's by now
 	default:
 	}
-	if err := syscall.Kill(s.running.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := syscall.Kill(s.Pid(), sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signal the daemon: %w", err)
 	}
 	return nil

@@ -45,12 +45,15 @@ func (r *Recorder) Return(op *Op, outcome Outcome) {
 }
 
 // Event notes that something happened now.
-func (r *Recorder) Event(e Event) {
+func (r *Recorder) Event(e Event) { r.EventAt(r.Now(), e) }
+
+// EventAt notes now that something happened at an earlier moment.
+func (r *Recorder) EventAt(at Time, e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	e.At = now.Sub(r.began)
-	e.WallOffset = time.Duration(now.UnixNano()) - e.At
+	e.At = at
+	e.WallOffset = time.Duration(now.UnixNano()) - now.Sub(r.began)
 	r.events = append(r.events, e)
 }
 

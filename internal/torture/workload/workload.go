@@ -42,6 +42,8 @@ type Options struct {
 	Patience time.Duration
 	// Pace is a pause between a client's operations; none by default.
 	Pace time.Duration
+	// Plain makes all queues first in, first out, without options on jobs.
+	Plain bool
 }
 
 func (o Options) withDefaults() Options {
@@ -116,7 +118,7 @@ func (c *Crew) queues() []queue {
 	qs := make([]queue, c.opt.Queues)
 	for i := range qs {
 		qs[i] = queue{fmt.Sprintf("q%d", i), kind(i % int(kinds))}
-		if c.opt.Basic {
+		if c.opt.Basic || c.opt.Plain {
 			qs[i].kind = plain
 		}
 	}
@@ -423,7 +425,7 @@ func (w *client) finish() {
 	case n < 33 && l.queue.kind == eventful:
 		end(history.Bury, "REASON", "test")
 	case n < 60 && l.queue.kind == eventful:
-		w.transaction(l)
+		w.transaction(l, 1+w.rng.IntN(3))
 	case n < 70 && len(w.held) > 2:
 		w.ackMany(l)
 	default:
@@ -452,12 +454,12 @@ func (w *client) ackMany(first lease) {
 }
 
 // transaction finishes a job and enqueues its successors, all or nothing.
-func (w *client) transaction(l lease) {
+func (w *client) transaction(l lease, successors int) {
 	w.seq++
 	batch := (w.number+1)<<32 | w.seq
 	ops := []history.Op{{Kind: history.Ack, Lease: l.id, Batch: batch}}
 	request := appendCommand(appendCommand(nil, "MULTI"), "ACK", l.id)
-	for range 1 + w.rng.IntN(3) {
+	for range successors {
 		op, args, _ := w.job(l.queue)
 		op.Batch = batch
 		ops = append(ops, op)
