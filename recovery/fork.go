@@ -121,7 +121,9 @@ func (src *source) lengthOf(number uint32, end wal.End) int64 {
 // drops. It fills in what the snapshot of the result says of itself.
 func beginHistory(fsys vfs.FS, to string, b *branch, meta *snapshot.Meta) error {
 	opt := toolLog(fsys, LogDir(to))
-	opt.GenerationBytes = wal.DefaultGenerationBytes
+	if len(b.drop) > 0 {
+		opt.GenerationBytes = wal.DefaultGenerationBytes
+	}
 	b.end.Linked, b.end.Unused = nil, nil // nothing of the old directory is to be tidied in the new one
 	l, err := wal.Begin(opt, b.end)
 	if err != nil {

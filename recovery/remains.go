@@ -148,13 +148,17 @@ func (l *losses) over(slot state.Slot, sound bool) {
 }
 
 func (l *losses) enqueue(g remains, r *state.Record, rec wal.Record) {
-	job := LostJob{Slot: r.Slot, Queue: l.queues[r.Queue], Enqueued: r.Born, Body: rec.Body, Why: "it stood behind the damage"}
+	job := LostJob{
+		Slot: r.Slot, Queue: l.queues[r.Queue], Enqueued: r.Born, Priority: r.Priority, Tries: r.Tries,
+		Body: rec.Body, Overhead: int(r.Overhead), Why: "it stood behind the damage",
+	}
 	if job.Queue == "" {
 		job.Queue = keyOf(l.scratch, r.Queue)
 		job.QueueGuessed = job.Queue != ""
 	}
 	if !g.sound {
-		job.Why = "its group is damaged"
+		// Any of its bytes may be the wrong one.
+		job.Why, job.Body = "its group is damaged", nil
 	}
 	if slot, reuse := l.scratch.NextSlot(); slot == r.Slot {
 		job.ID = state.NewJobID(r.Born, slot, reuse, r.Delay)

@@ -63,8 +63,11 @@ type LostJob struct {
 	// come to mean another queue in the damaged part.
 	QueueGuessed bool
 
-	Enqueued state.Millis
+	Enqueued state.Millis // wall time, Unix milliseconds
+	Priority int8
+	Tries    uint16
 	Body     []byte // what could be read of it, as the engine wrote it; nil is nothing
+	Overhead int    // bytes of Body that are not payload
 	Why      string
 }
 

@@ -169,22 +169,24 @@ func TestCrashAtEveryOperation(t *testing.T) {
 		step, random = 9, 1
 	}
 	states := 0
-	for at := first + 1; at <= total; at += step { // a crash after it is one before the next
-		r := newRun(t)
-		r.disk.Inject(waltest.CrashAt(at, false, 0))
-		r.live(t, 24)
-		if r.err == nil {
-			r.live(t, 12)
-		}
-		if !r.disk.Crashed() {
-			t.Fatalf("operation %d did not crash", at)
-		}
-		for name, d := range r.disk.States(uint64(at), random) {
-			states++
-			again := *r
-			again.disk, again.opt = d, testOptions(d, 2)
-			if again.checkRecovery(t, states%16 == 0); t.Failed() {
-				t.Fatalf("crash before operation %d of %d, state %s", at, total, name)
+	for at := first + 1; at <= total; at += step {
+		for _, done := range []bool{false, true} {
+			r := newRun(t)
+			r.disk.Inject(waltest.CrashAt(at, done, 0))
+			r.live(t, 24)
+			if r.err == nil {
+				r.live(t, 12)
+			}
+			if !r.disk.Crashed() {
+				t.Fatalf("operation %d did not crash", at)
+			}
+			for name, d := range r.disk.States(uint64(at), random) {
+				states++
+				again := *r
+				again.disk, again.opt = d, testOptions(d, 2)
+				if again.checkRecovery(t, states%16 == 0); t.Failed() {
+					t.Fatalf("crash at operation %d of %d (done: %t), state %s", at, total, done, name)
+				}
 			}
 		}
 	}
@@ -376,10 +378,6 @@ func TestFailureIsFinal(t *testing.T) {
 	}
 }
 
-func generationDir(generation uint32) string {
-	return filepath.Join(logDir, fmt.Sprintf("%010d", generation))
-}
-
 func segmentFile(generation uint32) string {
-	return filepath.Join(generationDir(generation), "00000000000000000001")
+	return filepath.Join(logDir, fmt.Sprintf("%010d", generation), "00000000000000000001")
 }

@@ -98,6 +98,13 @@ func subcommands() []subcommand {
 		tokenCommand(),
 		topCommand(),
 
+		initCommand(),
+		checkCommand(),
+		dumpCommand(),
+		backupCommand(),
+		restoreCommand(),
+		repairCommand(),
+
 		benchCommand(),
 		completionCommand(),
 		versionCommand(),

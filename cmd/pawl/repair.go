@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"pawl/engine"
+	"pawl/recovery"
+	"pawl/state"
+)
+
+func repairCommand() subcommand {
+	return subcommand{
+		name: "repair", args: "DIR", summary: "make a damaged store start again, and list what is lost", group: groupData,
+		flags: func(e *env) (*pflag.FlagSet, runFunc) {
+			fs := newFlagSet("repair")
+			dryRun := fs.Bool("dry-run", false, "only list what would be lost")
+			to := fs.String("to", "", "write the repaired store into this new directory and leave DIR as it is")
+			lost := fs.String("lost", "", "write the lost jobs that can still be read into this file, for pawl load")
+			return fs, func(ctx context.Context, args []string) error {
+				if err := wantArgs(args, 1, 1); err != nil {
+					return err
+				}
+				done, err := recovery.Repair(ctx, recovery.RepairOptions{Dir: args[0], To: *to, DryRun: *dryRun})
+				if err != nil {
+					return storeExit(err)
+				}
+				printRepaired(e.stdout, done, args[0], *to, *dryRun)
+				if *lost != "" {
+					if err := writeLost(*lost, done.Lost); err != nil {
+						return withExit(exitIO, err)
+					}
+				}
+				return nil
+			}
+		},
+	}
+}
+
+func printRepaired(w io.Writer, done *recovery.Repaired, dir, to string, dryRun bool) {
+	if !done.Needed {
+		fmt.Fprintln(w, "nothing to repair: a start succeeds without loss")
+		return
+	}
+	for _, lost := range done.Damage {
+		fmt.Fprintf(w, "damage: %v\n", lost.Why)
+		switch {
+		case lost.First != 0 && lost.Last > lost.First:
+			fmt.Fprintf(w, "lost: groups %d to %d\n", lost.First, lost.Last)
+		case lost.First != 0:
+			fmt.Fprintf(w, "lost: group %d and what followed it\n", lost.First)
+		}
+	}
+	for _, job := range done.Lost {
+		fmt.Fprintf(w, "lost: job %s queue %s enqueued %s: %s\n", lostID(job), lostQueue(job), timeText(int64(job.Enqueued)), job.Why)
+	}
+	for _, id := range done.Finished {
+		fmt.Fprintf(w, "not brought back: job %s, which the lost part finished\n", id)
+	}
+	verb := "kept"
+	if dryRun {
+		verb = "would keep"
+	}
+	fmt.Fprintf(w, "%s: %d jobs, as of group %d; lost: %d jobs that can be named\n", verb, done.Jobs, done.LSN, len(done.Lost))
+	switch {
+	case dryRun:
+	case to != "":
+		fmt.Fprintf(w, "the repaired store is %s, history %d; %s is as it was\n", to, done.Identity.History, dir)
+	default:
+		fmt.Fprintf(w, "%s is repaired, history %d; as it was, it is kept as %s\n", dir, done.Identity.History, done.Kept)
+	}
+}
+
+func lostID(job recovery.LostJob) string {
+	if job.ID == (state.JobID{}) {
+		return fmt.Sprintf("(unknown, slot %d)", job.Slot)
+	}
+	return job.ID.String()
+}
+
+func lostQueue(job recovery.LostJob) string {
+	switch {
+	case job.Queue == "":
+		return "(unknown)"
+	case job.QueueGuessed:
+		return printable(job.Queue, 0) + " (unless it was deleted in the damaged part)"
+	}
+	return printable(job.Queue, 0)
+}
+
+// lostLine is a lost job as pawl load reads it. Further fields are for people.
+type lostLine struct {
+	Queue    string            `json:"queue,omitempty"`
+	Payload  []byte            `json:"payload_base64"`
+	Priority int8              `json:"priority,omitempty"`
+	Tries    uint16            `json:"tries,omitempty"`
+	Unique   string            `json:"unique,omitempty"`
+	Group    string            `json:"group,omitempty"`
+	Attrs    map[string]string `json:"attrs,omitempty"`
+}
+
+// writeLost writes the jobs whose payloads could be read, one a line.
+func writeLost(path string, jobs []recovery.LostJob) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	out := bufio.NewWriter(f)
+	for _, job := range jobs {
+		content, err := engine.ParseBody(job.Body, job.Overhead)
+		if err != nil || job.Body == nil {
+			continue
+		}
+		line := lostLine{Payload: content.Payload, Priority: job.Priority, Tries: job.Tries, Unique: string(content.Unique), Group: string(content.Group)}
+		if job.Queue != "" {
+			line.Queue = state.DisplayName(job.Queue)
+		}
+		for _, a := range content.Attrs {
+			if line.Attrs == nil {
+				line.Attrs = map[string]string{}
+			}
+			line.Attrs[string(a.Name)] = string(a.Value)
+		}
+		if err := printJSON(out, line); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return f.Sync()
+}
