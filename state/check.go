@@ -564,7 +564,7 @@ func (s *State) checkIndexes() error {
 	c := &checker{State: s}
 	var jobs [5]uint64
 	var bytes uint64
-	var deadlines, walls, windows, pauses, graves, fires, held int
+	var deadlines, walls, windows, pauses, graves, fires int
 	lives := map[uint32]Live{}
 	has := func(x index, n *int, what string, at Millis, i uint32) {
 		*n++
@@ -593,7 +593,6 @@ func (s *State) checkIndexes() error {
 		if l.serial == 0 || !l.held {
 			return
 		}
-		held++
 		if s.claimOf[l.name()] != i {
 			c.fail("claim %d is not the one of its key", i)
 		}
@@ -601,12 +600,10 @@ func (s *State) checkIndexes() error {
 			has(s.windows, &windows, "claim", l.until, i)
 		}
 	})
-	serials := map[uint64]bool{}
 	each(&s.queues, func(i uint32, q *queue) {
 		if q.serial == 0 {
 			return
 		}
-		serials[q.serial] = true
 		if s.queueOf[q.key] != i {
 			c.fail("queue %d is not the one of its key", i)
 		}
@@ -648,30 +645,18 @@ func (s *State) checkIndexes() error {
 			c.fail("value %d is not the one of its key", i)
 		}
 	})
-	for _, n := range []struct {
-		what      string
-		got, want int
-	}{
+	c.checkSizes([]size{
 		{"deadlines", s.deadlines.len(), deadlines},
 		{"due wall times", s.walls.len(), walls},
 		{"windows", s.windows.len(), windows},
 		{"pauses", s.pauses.len(), pauses},
 		{"graves", s.graves.len(), graves},
 		{"crons that fire", s.fires.len(), fires},
-		{"held keys", len(s.claimOf), held},
-		{"queues", len(s.queueOf), int(s.queues.used)},
-		{"serials", len(serials), int(s.queues.used)},
-		{"groups", len(s.groupOf), int(s.groups.used)},
-		{"reasons", len(s.reasonOf), int(s.reasons.used)},
-		{"policies", len(s.policyOf), int(s.policies.used)},
-		{"crons", len(s.cronOf), int(s.crons.used)},
-		{"values", len(s.metaOf), int(s.metas.used)},
 		{"generations", len(s.lives), len(lives)},
 		{"payload bytes", int(s.bytes), int(bytes)},
-	} {
-		if n.got != n.want {
-			c.fail("%d %s in the index, want %d", n.got, n.what, n.want)
-		}
+	})
+	if c.err == nil {
+		c.err = s.checkNames()
 	}
 	if jobs != s.jobsIn {
 		c.fail("jobs by place %v, want %v", s.jobsIn, jobs)
@@ -682,4 +667,47 @@ func (s *State) checkIndexes() error {
 		}
 	}
 	return c.err
+}
+
+// checkNames checks that no two entries of a table have one name: the maps would
+// hold one of them only. It is all that the maps and indexes can be wrong about
+// after reindex has made them from tables that are right.
+func (s *State) checkNames() error {
+	c := &checker{State: s}
+	held := 0
+	each(&s.claims, func(_ uint32, l *claim) {
+		if l.held {
+			held++
+		}
+	})
+	serials := make(map[uint64]bool, len(s.queueOf))
+	each(&s.queues, func(_ uint32, q *queue) {
+		if q.serial != 0 {
+			serials[q.serial] = true
+		}
+	})
+	c.checkSizes([]size{
+		{"held keys", len(s.claimOf), held},
+		{"queues", len(s.queueOf), int(s.queues.used)},
+		{"serials", len(serials), int(s.queues.used)},
+		{"groups", len(s.groupOf), int(s.groups.used)},
+		{"reasons", len(s.reasonOf), int(s.reasons.used)},
+		{"policies", len(s.policyOf), int(s.policies.used)},
+		{"crons", len(s.cronOf), int(s.crons.used)},
+		{"values", len(s.metaOf), int(s.metas.used)},
+	})
+	return c.err
+}
+
+type size struct {
+	what      string
+	got, want int
+}
+
+func (c *checker) checkSizes(all []size) {
+	for _, n := range all {
+		if n.got != n.want {
+			c.fail("%d %s in the index, want %d", n.got, n.what, n.want)
+		}
+	}
 }

@@ -14,6 +14,7 @@ func (s *State) applyLease(r *Record) string {
 	s.take(slot, j)
 	s.countAttempt(j)
 	s.editExtra(j).nonce = r.Nonce
+	s.tidy(j) // a nonce of zeros needs no extra
 	s.put(slot, j, Leased, r.At, false)
 	q := s.queues.edit(j.queue)
 	if per := s.settingsOf(q).RatePer; per != 0 {

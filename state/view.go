@@ -159,7 +159,7 @@ func Load(r io.Reader) (*State, error) {
 		return nil, fmt.Errorf("%w: %w", ErrLoad, err)
 	}
 	s.reindex()
-	if err := s.checkIndexes(); err != nil {
+	if err := s.checkNames(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLoad, err)
 	}
 	return s, nil

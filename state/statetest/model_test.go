@@ -1,0 +1,30 @@
+package statetest_test
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"pawl/state/statetest"
+)
+
+var steps = flag.Uint64("steps", 200_000, "random steps that TestRandom makes")
+
+// Seeds are fixed: a run that fails once fails always.
+func TestRandom(t *testing.T) {
+	const parts, perRun = 4, 2000
+	runs := *steps / parts / perRun
+	if testing.Short() {
+		runs = 3
+	}
+	for part := range uint64(parts) {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Parallel()
+			for run := range runs {
+				if statetest.Random(t, part*1_000_000+run, perRun); t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
