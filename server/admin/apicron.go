@@ -3,7 +3,6 @@ package admin
 import (
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"pawl/engine"
 	"pawl/state"
@@ -85,15 +84,11 @@ func (c *apiCall) setCron() (any, error) {
 	if b.Text != nil {
 		cron.Payload = []byte(*b.Text)
 	}
-	payload := "<payload>"
-	if len(cron.Payload) <= 1024 && utf8.Valid(cron.Payload) {
-		payload = string(cron.Payload)
-	}
 	name := b.Name
 	if namespace != state.DefaultNamespace {
 		name = namespace + "/" + name
 	}
-	words := []string{"CRON", "SET", name, b.Spec, state.DisplayName(string(key)), payload}
+	words := []string{"CRON", "SET", name, b.Spec, state.DisplayName(string(key)), word(cron.Payload)}
 	if b.Zone != "" {
 		words = append(words, "TZ", b.Zone)
 	}

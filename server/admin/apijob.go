@@ -346,11 +346,7 @@ func (c *apiCall) editJob() (any, error) {
 	if b.Text != nil {
 		payload = []byte(*b.Text)
 	}
-	word := string(payload)
-	if len(word) > 1024 || !utf8.ValidString(word) {
-		word = "<" + strconv.Itoa(len(payload)) + " bytes>"
-	}
-	return c.edit([]string{b.ID}, b.DryRun, []string{"PAYLOAD", word}, func(id state.JobID) *engine.JobEdit {
+	return c.edit([]string{b.ID}, b.DryRun, []string{"PAYLOAD", word(payload)}, func(id state.JobID) *engine.JobEdit {
 		return &engine.JobEdit{ID: id, Kind: engine.EditPayload, Payload: payload}
 	})
 }
@@ -368,10 +364,12 @@ type enqueueBody struct {
 	ForMs    int64      `json:"for_ms" doc:"window of unique; 0 is 60,000"`
 	Group    string     `json:"group"`
 	Attrs    []attrJSON `json:"attrs"`
+	DryRun   bool       `json:"dry_run"`
 }
 
 type enqueueReply struct {
-	ID        string `json:"id"`
+	acted
+	ID        string `json:"id" doc:"empty in a dry run"`
 	Duplicate bool   `json:"duplicate" doc:"a live job with the same unique key exists; id is that job's"`
 }
 
@@ -415,12 +413,61 @@ func (c *apiCall) enqueue() (any, error) {
 	for _, a := range b.Attrs {
 		cmd.Attrs = append(cmd.Attrs, engine.Attr{Name: []byte(a.Name), Value: []byte(a.Value)})
 	}
+	reply := enqueueReply{acted: acted{enqueueLine(cmd, b), b.DryRun, 1}}
+	if b.DryRun {
+		return reply, nil
+	}
 	if err := c.do(cmd); err != nil {
 		return nil, err
 	}
-	c.logged(commandLine("ENQUEUE", state.DisplayName(string(key)), "<"+strconv.Itoa(len(cmd.Payload))+" bytes>"), 1)
-	return enqueueReply{cmd.ID.String(), cmd.Duplicate}, nil
+	reply.ID, reply.Duplicate = cmd.ID.String(), cmd.Duplicate
+	c.logged(commandLine("ENQUEUE", state.DisplayName(string(key)), byteCount(cmd.Payload)), 1)
+	return reply, nil
 }
+
+// enqueueLine is the command that adds the same job.
+func enqueueLine(cmd *engine.Enqueue, b enqueueBody) string {
+	words := []string{"ENQUEUE", state.DisplayName(string(cmd.Queue)), word(cmd.Payload)}
+	option := func(name string, value int64) { words = append(words, name, strconv.FormatInt(value, 10)) }
+	if b.DelayMs > 0 {
+		option("DELAY", b.DelayMs)
+	}
+	if b.At != nil {
+		option("AT", *b.At)
+	}
+	if b.TTLMs != nil {
+		option("TTL", *b.TTLMs)
+	}
+	if b.Priority != 0 {
+		option("PRIORITY", int64(b.Priority))
+	}
+	if b.Tries != nil {
+		option("TRIES", int64(*b.Tries))
+	}
+	if b.Unique != "" {
+		words = append(words, "UNIQUE", b.Unique)
+		if b.ForMs > 0 {
+			option("FOR", b.ForMs)
+		}
+	}
+	if b.Group != "" {
+		words = append(words, "GROUP", b.Group)
+	}
+	for _, a := range b.Attrs {
+		words = append(words, "ATTR", a.Name, a.Value)
+	}
+	return commandLine(words...)
+}
+
+// word is a payload in a command that is shown: itself when short and text.
+func word(payload []byte) string {
+	if len(payload) <= 1024 && utf8.Valid(payload) {
+		return string(payload)
+	}
+	return byteCount(payload)
+}
+
+func byteCount(payload []byte) string { return "<" + strconv.Itoa(len(payload)) + " bytes>" }
 
 // maxScan bounds how many jobs one request looks at.
 const maxScan = 10_000
