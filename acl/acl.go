@@ -143,6 +143,9 @@ func (u User) Apply(rules ...string) (User, error) {
 }
 
 func (u *User) apply(rule string) error {
+	if strings.ContainsAny(rule, "\r\n\x00") {
+		return ErrRule // users are kept as lines of rules
+	}
 	switch rule {
 	case "on":
 		u.Enabled = true
