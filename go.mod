@@ -19,6 +19,7 @@ require (
 )
 
 require (
+	github.com/tidwall/btree v1.1.0 // indirect
 	github.com/tidwall/gjson v1.10.2 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.0 // indirect
@@ -37,4 +38,7 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-require github.com/google/btree v1.1.3
+require (
+	github.com/google/btree v1.1.3
+	github.com/tidwall/redcon v1.6.4
+)
