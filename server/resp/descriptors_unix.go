@@ -1,0 +1,17 @@
+//go:build unix
+
+package resp
+
+import (
+	"math"
+	"syscall"
+)
+
+// descriptorLimit is how many files the process may open.
+func descriptorLimit() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int(limit.Cur)
+}

@@ -1,0 +1,248 @@
+package resp
+
+import (
+	"errors"
+	"time"
+
+	"pawl/engine"
+	"pawl/state"
+)
+
+const (
+	maxCount       = 1024 // of FETCH COUNT
+	maxFetchQueues = 1024
+	maxDamaged     = 64 // damaged jobs that one FETCH passes
+)
+
+// FETCH queue timeout_ms [COUNT n] [WAIT ms] [META] [OR queue…].
+func cmdFetch(c *conn, args [][]byte) {
+	f := c.b.fetches.next()
+	clear(f.Jobs)
+	*f = engine.Fetch{Queues: f.Queues[:0], Jobs: f.Jobs[:0]}
+	wait, form, refusal := c.parseFetch(f, args)
+	if refusal != "" {
+		c.fail(refusal)
+		return
+	}
+	if wait == 0 || c.srv.stopped.Load() {
+		c.add(f, renderFetch, form)
+		return
+	}
+	// The batch goes back to the pool while it waits.
+	blocked := engine.Fetch{LeaseMs: f.LeaseMs, Count: f.Count}
+	for _, q := range f.Queues {
+		blocked.Queues = append(blocked.Queues, append([]byte(nil), q...))
+	}
+	c.settle()
+	c.block(&blocked, wait, form)
+	if c.muted() { // all that stood before it is written
+		c.b.out.buf = c.b.out.buf[:0]
+	}
+}
+
+// parseFetch checks in Moxy's order: timeout, queue name, timeout's sign.
+func (c *conn) parseFetch(f *engine.Fetch, args [][]byte) (wait time.Duration, fm form, refusal string) {
+	timeout, ok := parseInt(args[2])
+	if !ok {
+		return 0, 0, errTimeout
+	}
+	key, refusal := c.queueKey(args[1])
+	if refusal != "" {
+		return 0, 0, refusal
+	}
+	if refusal := checkLease(timeout); refusal != "" {
+		return 0, 0, refusal
+	}
+	f.Queues, f.LeaseMs = append(f.Queues, key), state.Millis(timeout)
+
+	const (
+		count = iota
+		waits
+		meta
+	)
+	o := options{rest: args[3:]}
+	for word, ok := o.next(); ok; word, ok = o.next() {
+		switch {
+		case equalFold(word, "COUNT") && o.once(count):
+			f.Count = int(o.number(1, maxCount))
+			fm |= formCount
+		case equalFold(word, "WAIT") && o.once(waits):
+			wait = time.Duration(o.number(0, maxWait)) * time.Millisecond
+		case equalFold(word, "META") && o.once(meta):
+			fm |= formMeta
+		case equalFold(word, "OR"):
+			if len(o.rest) == 0 || len(o.rest) >= maxFetchQueues {
+				return 0, 0, errSyntax
+			}
+			for _, name := range o.rest {
+				key, refusal := c.queueKey(name)
+				if refusal != "" {
+					return 0, 0, refusal
+				}
+				f.Queues = append(f.Queues, key)
+			}
+			o.rest = nil
+		default:
+			o.fail(errSyntax)
+		}
+	}
+	return wait, fm, o.refusal
+}
+
+// checkLease refuses lease times that mean nothing: Moxy's text for those that
+// are not positive, ours for those whose end cannot be represented.
+func checkLease(ms int64) (refusal string) {
+	switch {
+	case ms <= 0:
+		return "ERR lease timeout must be positive"
+	case ms > maxSpan:
+		return "ERR " + engine.ErrTimeout.Error()
+	}
+	return ""
+}
+
+// renderFetch reads the bodies and writes the jobs. What the client cannot get
+// is kept in lost, to be given back.
+func renderFetch(c *conn, e *entry) {
+	c.renderJobs(e.cmd.(*engine.Fetch), e.form)
+}
+
+// renderMuted is for CLIENT REPLY OFF: a job that is not shown is not taken.
+func (c *conn) renderMuted(e *entry) {
+	if f, ok := e.cmd.(*engine.Fetch); ok {
+		c.b.lost = append(c.b.lost, f.Jobs...)
+		return
+	}
+	e.render(c, e)
+}
+
+func (c *conn) renderJobs(f *engine.Fetch, fm form) {
+	// The number of jobs stands first, so all bodies are looked at before.
+	jobs := c.load(f)
+	w := &c.b.out
+	if fm&formCount != 0 {
+		w.array(len(jobs))
+	} else if len(jobs) == 0 {
+		w.null()
+	}
+	for i := range jobs {
+		d := &jobs[i]
+		if c.failed {
+			c.b.lost = append(c.b.lost, *d)
+			continue
+		}
+		c.renderJob(d, fm)
+		if c.failed {
+			c.b.lost = append(c.b.lost, *d)
+			continue
+		}
+		c.b.shipped = append(c.b.shipped, shipment{job: d, end: len(c.b.out.buf)})
+		if cap(d.Payload) > cap(c.b.payload) && cap(d.Payload) <= flushBytes {
+			c.b.payload = d.Payload[:0]
+		}
+		d.Payload = nil
+		c.spill()
+	}
+}
+
+// load reads the bodies of f's jobs. A job whose body is rotten has been
+// buried; the next one is fetched in its place.
+func (c *conn) load(f *engine.Fetch) []engine.Delivery {
+	if c.failed {
+		return f.Jobs
+	}
+	good := f.Jobs[:0]
+	damaged := 0
+	for i := range f.Jobs {
+		if c.loadOne(&f.Jobs[i]) {
+			good = append(good, f.Jobs[i])
+		} else {
+			damaged++
+		}
+	}
+	for tries := 0; damaged > 0 && tries < maxDamaged; tries++ {
+		again := engine.Fetch{Queues: f.Queues, LeaseMs: f.LeaseMs, Count: damaged}
+		if c.wait(c.submit(&again)) != nil || again.Err() != nil || len(again.Jobs) == 0 {
+			break
+		}
+		damaged = 0
+		for i := range again.Jobs {
+			if c.loadOne(&again.Jobs[i]) {
+				good = append(good, again.Jobs[i])
+			} else {
+				damaged++
+			}
+		}
+	}
+	return good
+}
+
+// loadOne reads one body, the first of a reply into the batch's own space. Any
+// other failure than rot is of the moment, and the engine has given the job
+// back.
+func (c *conn) loadOne(d *engine.Delivery) bool {
+	b := c.b
+	d.Payload, b.payload = b.payload[:0], nil
+	c.inEngine = true
+	err := c.engine().Load(d)
+	c.inEngine = false
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, engine.ErrDamaged):
+		c.srv.log.Error("a damaged job was buried", "job", d.ID.String(), "error", err)
+	default:
+		c.srv.log.Error("a job's body could not be read", "job", d.ID.String(), "error", err)
+	}
+	b.payload = d.Payload[:0]
+	return false
+}
+
+// renderJob writes one delivery.
+func (c *conn) renderJob(d *engine.Delivery, fm form) {
+	w := &c.b.out
+	if fm&formMeta != 0 {
+		w.array(6 + 16)
+	} else {
+		w.array(6)
+	}
+	w.bulkString("lease_id")
+	w.leaseID(d.Lease)
+	w.bulkString("task_id")
+	w.jobID(d.ID)
+	w.bulkString("payload")
+	c.bulk(d.Payload)
+	if fm&formMeta == 0 {
+		return
+	}
+	w.pairString("queue", state.DisplayName(d.Queue))
+	w.pair("attempt", int64(d.Attempt))
+	w.pair("failures", int64(d.Failures))
+	w.pair("tries", int64(d.Tries))
+	w.pair("priority", int64(d.Priority))
+	w.pair("enqueued_at", int64(d.EnqueuedAt))
+	w.pair("deadline", int64(d.Deadline))
+	w.bulkString("attrs")
+	w.attrs(d.Attrs)
+}
+
+func (w *writer) attrs(attrs []engine.Attr) {
+	w.array(2 * len(attrs))
+	for _, a := range attrs {
+		w.bulk(a.Name)
+		w.bulk(a.Value)
+	}
+}
+
+// bulk writes a payload; a large one goes from where it is to the socket.
+func (c *conn) bulk(p []byte) {
+	w := &c.b.out
+	if len(p) < directBytes || c.muted() {
+		w.bulk(p)
+		return
+	}
+	w.header('$', len(p))
+	c.push()
+	c.write(p)
+	w.buf = append(w.buf, '\r', '\n')
+}
