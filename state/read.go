@@ -302,13 +302,24 @@ func (s *State) NextReady(id QueueID, now Millis) (Slot, Block) {
 		if t.MaxLeased > 0 && q.leased >= t.MaxLeased {
 			return 0, Block{BlockedMaxLeased, 0}
 		}
-		if t.RateCount > 0 && q.rateUsed >= t.RateCount {
-			if until := AddMillis(q.rateFrom, t.RatePer); now < until {
+		if t.RateCount > 0 {
+			if until := q.rateUntil(&t.Settings); now < until {
 				return 0, Block{BlockedRate, until}
 			}
 		}
 	}
 	return Slot(s.levels.at(q.level).first), Block{}
+}
+
+// rateUntil is when the queue may hand out the next job: the n-th of a period's
+// deliveries is due n parts of it after the first, so that they come evenly and
+// not all at once. A queue that has been quiet for a period begins a new one.
+func (q *queue) rateUntil(t *Settings) Millis {
+	if q.rateUsed == 0 {
+		return 0
+	}
+	part := Millis(min(q.rateUsed, t.RateCount)) * t.RatePer / Millis(t.RateCount)
+	return AddMillis(q.rateFrom, part)
 }
 
 // Live says what is still needed of a generation.
