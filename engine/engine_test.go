@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pawl/engine"
@@ -12,6 +13,7 @@ import (
 	"pawl/recovery"
 	"pawl/state"
 	"pawl/wal"
+	"pawl/wal/waltest"
 )
 
 // shop is an engine on a directory, with short words for what tests do to it.
@@ -24,14 +26,34 @@ type shop struct {
 	e   *engine.Engine
 }
 
-// openShop opens an engine on a new directory, and audits the directory at the
-// end of the test.
+// openShop opens an engine on a new directory.
 func openShop(t testing.TB, opt engine.Options) *shop {
 	t.Helper()
 	s := &shop{t: t, fs: vfs.OS{}, dir: t.TempDir(), opt: opt, log: wal.Options{GenerationBytes: 64 << 10}}
 	s.open()
 	t.Cleanup(s.close)
 	return s
+}
+
+// openOnDisk opens an engine on a disk in memory.
+func openOnDisk(t testing.TB, disk *waltest.Disk, opt engine.Options) *shop {
+	t.Helper()
+	s := &shop{t: t, fs: disk, dir: "data", opt: opt, log: wal.Options{GenerationBytes: 64 << 10}}
+	s.open()
+	t.Cleanup(s.close)
+	return s
+}
+
+// inBubble runs a test with an engine on a disk in memory, where time goes by at
+// once while everybody sleeps.
+func inBubble(t *testing.T, opt engine.Options, test func(t *testing.T, s *shop)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &shop{t: t, fs: waltest.NewDisk(), dir: "data", opt: opt, log: wal.Options{GenerationBytes: 64 << 10}}
+		s.open()
+		defer s.close()
+		test(t, s)
+	})
 }
 
 func (s *shop) open() {
