@@ -105,6 +105,7 @@ func subcommands() []subcommand {
 		restoreCommand(),
 		repairCommand(),
 
+		demoCommand(),
 		benchCommand(),
 		completionCommand(),
 		versionCommand(),
