@@ -25,6 +25,7 @@ require (
 	github.com/tidwall/pretty v1.2.0 // indirect
 	github.com/tidwall/tinylru v1.1.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/tools v0.26.0 // indirect
 )
 
 require (
@@ -40,5 +41,6 @@ require (
 
 require (
 	github.com/google/btree v1.1.3
+	github.com/rogpeppe/go-internal v1.16.0
 	github.com/tidwall/redcon v1.6.4
 )

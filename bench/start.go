@@ -42,7 +42,20 @@ type StartOptions struct {
 }
 
 // Start starts a server and waits until it answers. The caller stops it.
-func Start(ctx context.Context, o StartOptions) (*Server, error) {
+func Start(ctx context.Context, o StartOptions) (s *Server, err error) {
+	// Somebody may take the free port in the moment before the server does.
+	for range 5 {
+		if s, err = start(ctx, o); !errors.Is(err, errEnded) {
+			break
+		}
+	}
+	return s, err
+}
+
+// errEnded is in the error of a server that ended before it answered.
+var errEnded = errors.New("ended at once")
+
+func start(ctx context.Context, o StartOptions) (*Server, error) {
 	dir, err := os.MkdirTemp(o.Dir, "pawl-bench-*")
 	if err != nil {
 		return nil, err
@@ -126,7 +139,7 @@ func Start(ctx context.Context, o StartOptions) (*Server, error) {
 		}
 		select {
 		case <-s.done:
-			return nil, errors.Join(fmt.Errorf("%s ended at once: %s", o.Kind, strings.TrimSpace(s.output.String())), os.RemoveAll(dir))
+			return nil, errors.Join(fmt.Errorf("%s %w: %s", o.Kind, errEnded, strings.TrimSpace(s.output.String())), os.RemoveAll(dir))
 		case <-ctx.Done():
 			return nil, errors.Join(fmt.Errorf("%s does not answer: %w", o.Kind, err), s.Stop())
 		case <-time.After(20 * time.Millisecond):

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,12 +53,7 @@ func demonstrate(ctx context.Context, e *env, lease time.Duration) (err error) {
 		return withExit(exitCreate, err)
 	}
 	defer os.RemoveAll(dir)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return withExit(exitIO, err)
-	}
-	d := &demo{e: e, dir: dir, addr: l.Addr().String(), began: time.Now()}
-	l.Close()
+	d := &demo{e: e, dir: dir, addr: filepath.Join(dir, "pawl.sock"), began: time.Now()}
 	d.client = client.New(client.Options{Addr: d.addr})
 	defer d.client.Close()
 	defer d.kill()
@@ -165,7 +159,7 @@ func (d *demo) start(ctx context.Context) error {
 		return err
 	}
 	d.output.Reset()
-	d.daemon = exec.Command(self, "serve", "--dir", filepath.Join(d.dir, "data"), "--addr", d.addr, "--http-addr=", "--admin-addr=")
+	d.daemon = exec.Command(self, "serve", "--dir", filepath.Join(d.dir, "data"), "--unix", d.addr, "--addr=", "--http-addr=", "--admin-addr=")
 	d.daemon.Stderr = &d.output
 	if err := d.daemon.Start(); err != nil {
 		return withExit(exitIO, err)

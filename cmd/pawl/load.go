@@ -302,7 +302,10 @@ func (l *loading) send(ctx context.Context, c *client.Client, jobs []client.Job)
 		} else if !repeatable(jobs) && errors.Is(err, client.ErrUnknown) {
 			return fmt.Errorf("%w; without keys (--key, --key-by-content) repeating could enqueue jobs twice, so it ends here", err)
 		}
-		if attempt == 20 || ctx.Err() != nil {
+		// A daemon that was never there is a wrong address; one that went away
+		// may come back.
+		var connect *client.ConnectError
+		if attempt == 20 || ctx.Err() != nil || (errors.As(err, &connect) && l.Enqueued+l.Duplicates == 0) {
 			return err
 		}
 		select {

@@ -85,6 +85,7 @@ func subcommands() []subcommand {
 		workCommand(),
 		loadCommand(),
 
+		pingCommand(),
 		queuesCommand(),
 		statsCommand(),
 		peekCommand(),

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"pawl/client"
+)
+
+func pingCommand() subcommand {
+	return subcommand{
+		name: "ping", summary: "say whether the daemon serves jobs, by exit code; --wait for it", group: groupQueues,
+		flags: func(e *env) (*pflag.FlagSet, runFunc) {
+			fs := newFlagSet("ping")
+			wait := fs.Duration("wait", 0, "until it does, at most this long")
+			r := addRemote(e, fs)
+			return fs, func(ctx context.Context, args []string) error {
+				if err := wantArgs(args, 0, 0); err != nil {
+					return err
+				}
+				c, err := r.client()
+				if err != nil {
+					return err
+				}
+				defer c.Close()
+				begun := time.Now()
+				for {
+					err := serves(ctx, c)
+					if err == nil {
+						fmt.Fprintln(e.stdout, "PONG")
+						return nil
+					}
+					if err = remoteExit(err); exitCode(err) == exitDenied || time.Since(begun) >= *wait {
+						return err
+					}
+					select {
+					case <-ctx.Done():
+						return err
+					case <-time.After(20 * time.Millisecond):
+					}
+				}
+			}
+		},
+	}
+}
+
+// serves is nil when the daemon has its jobs: PING alone answers while it is
+// still loading them.
+func serves(ctx context.Context, c *client.Client) error {
+	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	_, err := c.Job(ctx, "00000000000000000000000000")
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Word == "NOPERM" {
+		return nil // this user may not look at jobs, which are there
+	}
+	return err
+}
