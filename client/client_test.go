@@ -25,6 +25,7 @@ func TestReplies(t *testing.T) {
 		{"null of RESP2", "$-1\r\n", client.Value{}},
 		{"null array of RESP2", "*-1\r\n", client.Value{}},
 		{"null of RESP3", "_\r\n", client.Value{}},
+		{"verbatim", "=8\r\ntxt:info\r\n", client.Value{Kind: client.Bulk, Text: "info"}},
 		{"true", "#t\r\n", client.Value{Kind: client.Bool, Int: 1}},
 		{"double", ",1.5\r\n", client.Value{Kind: client.Bulk, Text: "1.5"}},
 		{"nested array", "*2\r\n*1\r\n:1\r\n$1\r\nx\r\n", client.Value{Kind: client.Array, Elems: []client.Value{

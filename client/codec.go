@@ -135,8 +135,11 @@ func (r *reader) value(depth int) (Value, error) {
 		return Value{Kind: Integer, Int: n}, nil
 	case (kind == '$' || kind == '*') && n == -1:
 		return Value{}, nil
-	case kind == '$' && n >= 0 && n <= maxBulk:
+	case (kind == '$' || kind == '=') && n >= 0 && n <= maxBulk:
 		text, err := r.bulk(int(n))
+		if kind == '=' && len(text) >= 4 {
+			text = text[4:] // of a verbatim string, "txt:"
+		}
 		return Value{Kind: Bulk, Text: text}, err
 	case (kind == '*' || kind == '~' || kind == '%') && n >= 0 && n <= maxElems && depth < maxDepth:
 		v := Value{Kind: Array}

@@ -10,7 +10,7 @@ import (
 const (
 	minGeneration = 16 << 10
 	minSnapshot   = 64 << 10
-	maxPayload    = 512 << 20
+	maxPayload    = 64 << 20
 )
 
 // validate says everything that is wrong with values that are well formed each

@@ -43,6 +43,7 @@ type demo struct {
 	addr   string
 	client *client.Client
 	daemon *exec.Cmd
+	ended  chan struct{} // closed when the daemon has
 	output bytes.Buffer
 	began  time.Time
 }
@@ -162,8 +163,15 @@ func (d *demo) start(ctx context.Context) error {
 	d.daemon = exec.Command(self, "serve", "--dir", filepath.Join(d.dir, "data"), "--unix", d.addr, "--addr=", "--http-addr=", "--admin-addr=")
 	d.daemon.Stderr = &d.output
 	if err := d.daemon.Start(); err != nil {
+		d.daemon = nil
 		return withExit(exitIO, err)
 	}
+	ended := make(chan struct{})
+	d.ended = ended
+	go func(daemon *exec.Cmd) {
+		daemon.Wait()
+		close(ended)
+	}(d.daemon)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
@@ -172,6 +180,8 @@ func (d *demo) start(ctx context.Context) error {
 			return nil
 		}
 		select {
+		case <-ended:
+			return withExit(exitIO, errors.New("the daemon ended at once"))
 		case <-ctx.Done():
 			return fmt.Errorf("the daemon does not answer: %w", err)
 		case <-time.After(5 * time.Millisecond):
@@ -185,7 +195,7 @@ func (d *demo) kill() error {
 		return nil
 	}
 	err := d.daemon.Process.Signal(syscall.SIGKILL)
-	d.daemon.Wait()
+	<-d.ended
 	d.daemon = nil
 	return err
 }
