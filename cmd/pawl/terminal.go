@@ -8,9 +8,16 @@ import (
 // isTerminal says whether w is a character device: somebody may be looking.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
+	return ok && isCharDevice(f)
+}
+
+// isTerminalInput says whether somebody may be typing.
+func isTerminalInput(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && isCharDevice(f)
+}
+
+func isCharDevice(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
