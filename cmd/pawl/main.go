@@ -73,6 +73,7 @@ const (
 // overview. Each has a file of its own.
 func subcommands() []subcommand {
 	return []subcommand{
+		serveCommand(),
 		configCommand(),
 
 		enqueueCommand(),
@@ -107,6 +108,7 @@ func subcommands() []subcommand {
 		repairCommand(),
 
 		demoCommand(),
+		hashPasswordCommand(),
 		benchCommand(),
 		completionCommand(),
 		versionCommand(),

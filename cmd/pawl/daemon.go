@@ -1,0 +1,412 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"pawl/acl"
+	"pawl/config"
+	"pawl/engine"
+	"pawl/reaper"
+	"pawl/recovery"
+	"pawl/server/admin"
+	"pawl/server/lmstfy"
+	"pawl/server/resp"
+	"pawl/wal"
+)
+
+// Times of a stop. Clients get edgeTime to take their replies; the log gets
+// closeTime, for a disk that is busy with other things is no reason to leave
+// without the marker of a clean stop.
+const (
+	edgeTime  = 8 * time.Second
+	closeTime = 20 * time.Second
+	// failTime is for the last replies after the storage has failed.
+	failTime = 300 * time.Millisecond
+)
+
+// A daemon is everything that pawl serve runs: listeners and edges first, so
+// that clients hear LOADING instead of nothing, then recovery, then the engine.
+type daemon struct {
+	set    *config.Set
+	config *config.Config
+	env    *env
+	log    *slog.Logger
+	level  *slog.LevelVar
+	notify notifier
+	secure *tlsFiles
+
+	resp       *resp.Server
+	public     *lmstfy.Server
+	publicHTTP *http.Server
+	admin      *admin.Server
+	adminHTTP  *http.Server
+	doors      listeners
+
+	done, total atomic.Int64 // bytes of the start's replay
+}
+
+// newDaemon makes the edges and opens the listeners. Nobody is served yet.
+func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog.Logger, level *slog.LevelVar, e *env) (*daemon, error) {
+	d := &daemon{set: set, config: c, env: e, log: log, level: level, notify: newNotifier()}
+	var err error
+	if d.secure, err = newTLSFiles(c, log); err != nil {
+		return nil, withExit(exitConfig, err)
+	}
+	users, err := parseUsers(c.Users)
+	if err != nil {
+		return nil, withExit(exitConfig, err)
+	}
+	d.resp = resp.New(d.respOptions(users))
+	lmstfyOptions := lmstfy.Options{MaxPayload: int(c.MaxPayload), Version: versionString(), AccessLog: e.stdout, Log: log}
+	if file != nil {
+		file.Apply(&lmstfyOptions)
+	}
+	accounts := maps.Clone(lmstfyOptions.Accounts)
+	if accounts == nil {
+		accounts = map[string]string{}
+	}
+	maps.Copy(accounts, c.Accounts)
+	lmstfyOptions.Accounts = accounts
+	if d.public, err = lmstfy.New(lmstfyOptions); err != nil {
+		return nil, withExit(exitConfig, err)
+	}
+	d.admin, err = admin.New(admin.Options{
+		Lmstfy:   d.public,
+		Accounts: accounts,
+		Pprof:    c.Pprof,
+		Resp:     d.resp.Numbers,
+		Loading:  d.replayed,
+		Version:  versionString(),
+		Log:      log,
+	})
+	if err != nil {
+		return nil, withExit(exitConfig, err)
+	}
+	if d.doors, err = listen(c, d.secure); err != nil {
+		return nil, listenExit(err)
+	}
+	d.publicHTTP, d.adminHTTP = d.public.HTTP(), d.admin.HTTP()
+	return d, nil
+}
+
+func (d *daemon) respOptions(users []acl.User) resp.Options {
+	c := d.config
+	settings := make([]resp.Setting, 0, len(d.set.Options))
+	for _, o := range d.set.Options {
+		setting := resp.Setting{Name: o.Key(), Get: func() string { return o.Value }}
+		if o.Name == "log-level" {
+			setting.Get = func() string { return strings.ToLower(d.level.Level().String()) }
+			setting.Set = d.setLevel
+		}
+		settings = append(settings, setting)
+	}
+	return resp.Options{
+		Version:  versionString(),
+		Users:    users,
+		Password: c.Password,
+		Limits: resp.Limits{
+			PayloadBytes: int(c.MaxPayload),
+			Clients:      c.MaxClients,
+			BufferBytes:  int64(c.MaxBuffers),
+			IdleTime:     c.IdleTimeout,
+		},
+		BackupDir: c.BackupDir,
+		SyncMode:  c.Sync.String(),
+		Ephemeral: c.Ephemeral,
+		Settings:  settings,
+		Progress:  d.replayed,
+		Log:       d.log,
+	}
+}
+
+// replayed says how far the start is, in bytes.
+func (d *daemon) replayed() (done, total int64) { return d.done.Load(), d.total.Load() }
+
+func (d *daemon) setLevel(text string) error {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(text)); err != nil {
+		return err
+	}
+	d.level.Set(l)
+	return nil
+}
+
+func parseUsers(lines map[string]string) (users []acl.User, err error) {
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		u, err := acl.Parse(name, strings.Fields(lines[name])...)
+		if err != nil {
+			return nil, fmt.Errorf("users.%s: %w", name, err)
+		}
+		users = append(users, u)
+	}
+	return users, nil
+}
+
+// run serves until ctx ends (nil), an edge fails, or the storage fails (exit
+// 74).
+func (d *daemon) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	edges := d.serveEdges(cancel)
+	defer d.doors.close()
+
+	e, err := d.open(ctx)
+	if err != nil {
+		d.stopEdges(time.Second)
+		edges.Wait()
+		if ctx.Err() != nil {
+			return stopCause(ctx)
+		}
+		return err
+	}
+	reaping, stopReaper := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopReaper()
+	var beside sync.WaitGroup
+	beside.Go(func() { reaper.New(e).Run(reaping) })
+	beside.Go(func() { d.watch(reaping, e) })
+	beside.Go(func() { d.reloads(reaping) })
+
+	select {
+	case <-ctx.Done():
+	case <-e.Failed():
+		// What waits is told UNKNOWN; what comes now is told MISCONF. Then we
+		// go: only recovery can say what is on disk.
+		err := fmt.Errorf("the storage failed: %w", e.Failure())
+		d.log.Error("the storage failed", "error", e.Failure())
+		d.stopEdges(failTime)
+		return withExit(exitIO, err)
+	}
+	d.log.Info("stopping", "reason", stopReason(ctx))
+	d.notify.stopping()
+	d.stopEdges(edgeTime)
+	edges.Wait()
+	stopReaper()
+	beside.Wait()
+	return d.close(ctx, e)
+}
+
+// close ends the engine after the edges are gone.
+func (d *daemon) close(ctx context.Context, e *engine.Engine) error {
+	d.notify.moreTime(closeTime)
+	closing, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	if err := e.Close(closing); err != nil {
+		return withExit(exitIO, fmt.Errorf("close the log: %w", err))
+	}
+	return stopCause(ctx)
+}
+
+// errEdge is in the cause of a context that ended because an edge failed.
+var errEdge = errors.New("cannot serve")
+
+// stopCause is nil when somebody wanted the daemon to stop.
+func stopCause(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errEdge) {
+		return withExit(exitIO, cause)
+	}
+	return nil
+}
+
+func stopReason(ctx context.Context) string {
+	if err := stopCause(ctx); err != nil {
+		return err.Error()
+	}
+	return "signal"
+}
+
+// serveEdges serves on all doors; the first that fails ends the daemon.
+func (d *daemon) serveEdges(cancel context.CancelCauseFunc) *sync.WaitGroup {
+	var wg sync.WaitGroup
+	serve := func(name string, l net.Listener, f func(net.Listener) error) {
+		if l == nil {
+			return
+		}
+		d.log.Info("listening", "for", name, "addr", l.Addr().String())
+		wg.Go(func() {
+			if err := f(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+				cancel(fmt.Errorf("%w %s on %s: %w", errEdge, name, l.Addr(), err))
+			}
+		})
+	}
+	for _, l := range d.doors.resp {
+		serve("redis clients", l, func(l net.Listener) error { return d.resp.Serve(context.Background(), l) })
+	}
+	serve("lmstfy clients", d.doors.http, d.publicHTTP.Serve)
+	serve("operators", d.doors.adm, d.adminHTTP.Serve)
+	return &wg
+}
+
+// stopEdges answers what was received and closes all connections, within limit.
+func (d *daemon) stopEdges(limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	d.admin.Shutdown()
+	d.public.Shutdown()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := d.resp.Shutdown(ctx); err != nil {
+			d.log.Warn("connections of Redis clients were cut off", "error", err)
+		}
+	})
+	for name, s := range map[string]*http.Server{"lmstfy clients": d.publicHTTP, "operators": d.adminHTTP} {
+		wg.Go(func() {
+			if err := s.Shutdown(ctx); err != nil {
+				d.log.Warn("connections were cut off", "of", name, "error", err)
+				s.Close()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// open recovers the store and starts the engine on it.
+func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
+	began := time.Now()
+	c := d.config
+	verify := int64(c.VerifyBodies)
+	if verify == 0 {
+		verify = -1 // 0 is recovery's default there, none here
+	}
+	store, err := recovery.Open(ctx, recovery.Options{
+		Dir: c.Dir, Existing: c.Existing, VerifyBodies: verify, Progress: d.progress, Log: d.log,
+	})
+	if err != nil {
+		return nil, withExit(recovery.ExitCode(err), fmt.Errorf("open %s: %w", c.Dir, err))
+	}
+	log, err := wal.Begin(d.walOptions(store.LogDir()), store.End)
+	if err != nil {
+		store.Close()
+		return nil, withExit(recovery.ExitCode(err), fmt.Errorf("begin the log in %s: %w", c.Dir, err))
+	}
+	e, err := engine.New(engine.Options{
+		MaxPayload:       int(c.MaxPayload),
+		MaxWaiters:       c.MaxWaiters,
+		MaxMemory:        int64(c.MaxMemory),
+		MaxDisk:          int64(c.MaxDisk),
+		SnapshotBytes:    int64(c.SnapshotBytes),
+		SnapshotInterval: c.SnapshotInterval,
+		Keep:             c.Keep,
+		Logger:           d.log,
+	}, engine.Start{
+		State: store.State, Log: log, End: store.End,
+		Dir: store.Dir, LogDir: store.LogDir(), SnapshotDir: store.SnapshotDir(),
+		Store: store.Identity.ID, History: store.Identity.History,
+		Files: []string{"STORE"}, Recovered: store.Report.Took, Release: store,
+	})
+	if err != nil {
+		err = withExit(recovery.ExitCode(err), fmt.Errorf("start the engine: %w", err))
+		return nil, errors.Join(err, log.Close(), store.Close())
+	}
+	if err := d.public.SetEngine(e); err != nil {
+		return nil, withExit(exitIO, err)
+	}
+	d.admin.SetEngine(e)
+	d.resp.SetEngine(e)
+	d.log.Info("serving", "took", time.Since(began).Round(time.Millisecond))
+	d.notify.ready()
+	return e, nil
+}
+
+func (d *daemon) walOptions(dir string) wal.Options {
+	c := d.config
+	o := wal.Options{Dir: dir, GenerationBytes: int(c.GenerationSize), Notify: d.logRoom}
+	switch {
+	case c.Sync < 0:
+		o.Sync = wal.SyncNever
+	case c.Sync > 0:
+		o.Sync, o.Interval = wal.SyncInterval, time.Duration(c.Sync)
+	}
+	return o
+}
+
+// logRoom is told when the next part of the log cannot be prepared, and when it
+// can again.
+func (d *daemon) logRoom(err error) {
+	if err != nil {
+		d.log.Error("cannot prepare the next part of the log; new jobs will be refused when the present one is full", "error", err)
+		return
+	}
+	d.log.Info("the log has room again")
+}
+
+// progress is told once a second how far a start is.
+func (d *daemon) progress(p recovery.Progress) {
+	d.done.Store(p.Done)
+	d.total.Store(p.Total)
+	d.notify.moreTime(time.Minute)
+	d.notify.status(fmt.Sprintf("recovering: %s, %d of %d bytes", p.Phase, p.Done, p.Total))
+	d.log.Info("recovering", "phase", p.Phase, "bytes", p.Done, "of", p.Total, "records", p.Records)
+}
+
+// watch tells the service manager's watchdog that the engine decides. It does
+// not ask for the disk: a restart would not make it faster.
+func (d *daemon) watch(ctx context.Context, e *engine.Engine) {
+	every := d.notify.watchdog()
+	if every == 0 {
+		return
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		e.Submit(&engine.MetaGet{Key: "watchdog"}) // goes through the critical section
+		d.notify.alive()
+	}
+}
+
+// reloads takes what SIGHUP can change.
+func (d *daemon) reloads(ctx context.Context) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+		}
+		d.reload()
+	}
+}
+
+func (d *daemon) reload() {
+	fresh, err := d.set.Again(d.env.lookup)
+	if err != nil {
+		d.log.Error("cannot reload the configuration, nothing has changed", "error", err)
+		return
+	}
+	changes := fresh.Changes(d.set)
+	for _, c := range changes {
+		if !c.Reload {
+			d.log.Warn("changed in the configuration, but needs a restart", "option", c.Name, "now", c.Old, "then", c.New)
+			continue
+		}
+		if err := d.setLevel(c.New); err != nil {
+			d.log.Error("cannot change", "option", c.Name, "error", err)
+			continue
+		}
+		d.log.Info("changed", "option", c.Name, "from", c.Old, "to", c.New)
+	}
+	if len(changes) == 0 {
+		d.log.Info("reloaded the configuration, nothing has changed")
+	}
+	d.set = fresh
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"pawl/config"
+	"pawl/server/lmstfy"
+)
+
+func serveCommand() subcommand {
+	return subcommand{
+		name: "serve", summary: "run the daemon", group: groupDaemon,
+		flags: func(e *env) (*pflag.FlagSet, runFunc) {
+			set := config.New("serve")
+			return set.Flags(), func(ctx context.Context, args []string) error {
+				if err := wantArgs(args, 0, 0); err != nil {
+					return err
+				}
+				if err := set.Load(e.lookup); err != nil {
+					return withExit(exitConfig, fmt.Errorf("configuration: %w", err))
+				}
+				return serve(ctx, e, set)
+			}
+		},
+	}
+}
+
+// serve runs a daemon until ctx ends or it fails.
+func serve(ctx context.Context, e *env, set *config.Set) error {
+	level := new(slog.LevelVar)
+	log := newLogger(e.stderr, &set.Config, level)
+	c := set.Config
+	var file *lmstfy.Config
+	if c.LmstfyFile != "" {
+		var err error
+		if file, err = lmstfy.LoadConfig(c.LmstfyFile); err != nil {
+			return withExit(exitConfig, err)
+		}
+		takeOver(set, &c, file)
+		if c.AdminAddr != "" && !config.Loopback(c.AdminAddr) && len(c.Accounts)+len(file.Accounts) == 0 && !c.Insecure {
+			return withExit(exitConfig, fmt.Errorf("admin-addr: %s can be reached from other machines, but neither file names accounts", c.AdminAddr))
+		}
+	}
+	if c.Ephemeral {
+		dir, err := os.MkdirTemp("", "pawl-ephemeral-*")
+		if err != nil {
+			return withExit(exitCreate, err)
+		}
+		defer os.RemoveAll(dir)
+		c.Dir, c.Sync = dir, config.SyncNever
+	}
+	d, err := newDaemon(set, &c, file, log, level, e)
+	if err != nil {
+		return err
+	}
+	log.Info("starting", "version", versionString(), "pid", os.Getpid(), "dir", c.Dir, "sync", c.Sync.String(), "config", c.File)
+	if c.Sync != 0 && !c.Ephemeral {
+		log.Warn("an OK does not mean on disk: a power failure may lose acknowledged work", "sync", c.Sync.String())
+	}
+	err = d.run(ctx)
+	if err != nil {
+		log.Error("stopped", "error", err, "exit", exitCode(err))
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// takeOver lets an lmstfy file say where to listen, unless flags, environment
+// or our own file have.
+func takeOver(set *config.Set, c *config.Config, file *lmstfy.Config) {
+	if set.Option("http-addr").Origin == "default" {
+		c.HTTPAddr = fmt.Sprintf("%s:%d", file.Host, file.Port)
+	}
+	if set.Option("admin-addr").Origin == "default" {
+		c.AdminAddr = fmt.Sprintf("%s:%d", file.AdminHost, file.AdminPort)
+	}
+	if set.Option("log-format").Origin == "default" && file.LogFormat == "json" {
+		c.LogFormat = file.LogFormat
+	}
+}
+
+// listenExit is the exit code of an address that cannot be listened on: no
+// right to it, or a matter of configuration.
+func listenExit(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return withExit(exitDenied, err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return withExit(exitConfig, fmt.Errorf("%w; is another daemon running?", err))
+	}
+	return withExit(exitConfig, err)
+}
