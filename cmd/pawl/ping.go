@@ -49,15 +49,17 @@ func pingCommand() subcommand {
 }
 
 // serves is nil when the daemon has its jobs: PING alone answers while it is
-// still loading them.
+// still loading them, and so does INFO, which says so.
 func serves(ctx context.Context, c *client.Client) error {
 	if err := c.Ping(ctx); err != nil {
 		return err
 	}
-	_, err := c.Job(ctx, "00000000000000000000000000")
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Word == "NOPERM" {
-		return nil // this user may not look at jobs, which are there
+	v, err := c.Do(ctx, "INFO")
+	if err != nil {
+		return err
 	}
-	return err
+	if infoNumber(v.Text, "loading") != 0 {
+		return errors.New("the daemon is still loading its jobs")
+	}
+	return nil
 }
