@@ -121,9 +121,11 @@ func (r *run) write(l *wal.Log, size int) {
 	r.tried = append(r.tried, g)
 	got, err := waltest.Append(l, g.Records...)
 	r.err = err
-	if err == nil {
-		r.acked = got
-	} else if got == 0 {
+	r.acked = l.Durable()
+	if err == nil && r.opt.Sync == wal.SyncAlways && r.acked != lsn {
+		r.err = fmt.Errorf("group %d is acknowledged, but %d is durable", lsn, r.acked)
+	}
+	if got == 0 {
 		r.tried = r.tried[:len(r.tried)-1] // Open refused: nothing was tried
 	}
 }
@@ -156,7 +158,13 @@ func (r *run) live(t *testing.T, groups int) {
 }
 
 func TestCrashAtEveryOperation(t *testing.T) {
+	t.Run("sync always", func(t *testing.T) { crashEverywhere(t, wal.SyncAlways, 1) })
+	t.Run("sync never", func(t *testing.T) { crashEverywhere(t, wal.SyncNever, 3) })
+}
+
+func crashEverywhere(t *testing.T, policy wal.SyncPolicy, step int) {
 	calm := newRun(t)
+	calm.opt.Sync = policy
 	first := calm.disk.Ops()
 	calm.live(t, 24)
 	calm.live(t, 12)
@@ -164,29 +172,28 @@ func TestCrashAtEveryOperation(t *testing.T) {
 		t.Fatal(calm.err)
 	}
 	total := calm.disk.Ops()
-	step, random := 1, 2
+	random := 2
 	if testing.Short() {
-		step, random = 9, 1
+		step, random = step*9, 1
 	}
 	states := 0
-	for at := first + 1; at <= total; at += step {
-		for _, done := range []bool{false, true} {
-			r := newRun(t)
-			r.disk.Inject(waltest.CrashAt(at, done, 0))
-			r.live(t, 24)
-			if r.err == nil {
-				r.live(t, 12)
-			}
-			if !r.disk.Crashed() {
-				t.Fatalf("operation %d did not crash", at)
-			}
-			for name, d := range r.disk.States(uint64(at), random) {
-				states++
-				again := *r
-				again.disk, again.opt = d, testOptions(d, 2)
-				if again.checkRecovery(t, states%16 == 0); t.Failed() {
-					t.Fatalf("crash at operation %d of %d (done: %t), state %s", at, total, done, name)
-				}
+	for at := first + 1; at <= total; at += step { // a crash after it is one before the next
+		r := newRun(t)
+		r.opt.Sync = policy
+		r.disk.Inject(waltest.CrashAt(at, false, 0))
+		r.live(t, 24)
+		if r.err == nil {
+			r.live(t, 12)
+		}
+		if !r.disk.Crashed() {
+			t.Fatalf("operation %d did not crash", at)
+		}
+		for name, d := range r.disk.States(uint64(at), random) {
+			states++
+			again := *r
+			again.disk, again.opt = d, testOptions(d, 2)
+			if again.checkRecovery(t, states%16 == 0); t.Failed() {
+				t.Fatalf("crash before operation %d of %d, state %s", at, total, name)
 			}
 		}
 	}
@@ -378,6 +385,10 @@ func TestFailureIsFinal(t *testing.T) {
 	}
 }
 
+func generationDir(generation uint32) string {
+	return filepath.Join(logDir, fmt.Sprintf("%010d", generation))
+}
+
 func segmentFile(generation uint32) string {
-	return filepath.Join(logDir, fmt.Sprintf("%010d", generation), "00000000000000000001")
+	return filepath.Join(generationDir(generation), "00000000000000000001")
 }

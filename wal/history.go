@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"pawl/internal/vfs"
 )
@@ -36,6 +37,7 @@ type History struct {
 	lost                 uint32
 	lostErr              error // why
 	cut                  int64 // bytes behind the births up to the last that is not zero
+	buf                  []byte
 }
 
 // head is the first two entries of a linked generation.
@@ -168,11 +170,11 @@ func (h *History) look(number uint32) (birth, error) {
 	}
 
 	// Never linked, or its link is damaged: then what is behind may say so.
-	data = make([]byte, size)
-	if err := readFull(f, data, 0); err != nil {
+	h.buf = slices.Grow(h.buf[:0], int(size))[:size]
+	if err := readFull(f, h.buf, 0); err != nil {
 		return birth{}, fmt.Errorf("read generation %d: %w", number, err)
 	}
-	rest := data[min(len(data), birthEntryBytes):]
+	rest := h.buf[min(len(h.buf), birthEntryBytes):]
 	if birthErr != nil && (errors.Is(birthErr, ErrForeign) || errors.Is(birthErr, ErrFormat) || !allZero(rest)) {
 		// A birth is durable before anything is written behind it.
 		return birth{}, &CorruptError{Path: path, Generation: number, Err: fmt.Errorf("birth entry: %w", birthErr)}
@@ -182,6 +184,11 @@ func (h *History) look(number uint32) (birth, error) {
 	}
 	if birthErr == nil {
 		h.vouched = max(h.vouched, s.birth.durable)
+		if mark, ok := s.mark(rest); ok {
+			// A witness; not history by nature, so it does not count as cut.
+			h.vouched = max(h.vouched, mark.durable)
+			rest = rest[markEntryBytes:]
+		}
 		if v := s.vouched(rest); v > h.lostVouched {
 			h.lost, h.lostVouched, h.lostErr = number, v, linkErr
 		}
@@ -193,6 +200,13 @@ func (h *History) look(number uint32) (birth, error) {
 
 // join fills in what each link says of the generation before.
 func (h *History) join() error {
+	if n := len(h.Linked); n > 0 {
+		// The newest was never trimmed.
+		if newest, size := h.Linked[n-1], int64(h.heads[n-1].birth.size); newest.Size < size {
+			return &CorruptError{Path: segmentPath(h.dir, newest.Generation), Generation: newest.Generation, Offset: newest.Size,
+				Err: fmt.Errorf("file ends, but it was made with %d bytes", size)}
+		}
+	}
 	for i := 1; i < len(h.Linked); i++ {
 		before, link := &h.Linked[i-1], h.heads[i].link
 		before.Sealed = true

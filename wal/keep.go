@@ -99,30 +99,45 @@ func (l *Log) keep(now time.Duration, groups uint64) (wait time.Duration, more b
 // syncBehind syncs what has been written, while others go on writing.
 func (l *Log) syncBehind() {
 	l.writing.Lock()
-	gen, lsn, end := l.current, l.committed, l.written
-	dirty := gen.dirty
-	l.writing.Unlock()
-	if !dirty {
-		return
+	gen, witness, lsn, end := l.current, l.witness, l.committed, l.written
+	if !gen.dirty {
+		gen = nil
 	}
+	if witness != nil && !witness.dirty {
+		witness = nil
+	}
+	l.writing.Unlock()
+	if gen != nil && l.syncUnlocked(gen, lsn) {
+		l.writing.Lock()
+		if l.current == gen && l.written == end {
+			gen.dirty = false
+		}
+		l.writing.Unlock()
+	}
+	if witness != nil && l.syncUnlocked(witness, 0) {
+		l.writing.Lock()
+		if l.current == gen && l.written == end { // no group was written, there too
+			witness.dirty = false
+		}
+		l.writing.Unlock()
+	}
+}
+
+// syncUnlocked is sync without holding writing: everything up to lsn was
+// written before.
+func (l *Log) syncUnlocked(gen *generation, lsn LSN) bool {
 	l.syncing.Lock()
+	defer l.syncing.Unlock()
 	if l.Failure() != nil {
-		l.syncing.Unlock()
-		return
+		return false
 	}
 	if err := gen.file.Datasync(); err != nil {
 		l.fail(fmt.Errorf("sync %s: %w", gen.path, err))
-		l.syncing.Unlock()
-		return
+		return false
 	}
 	l.counts.syncs.Add(1)
 	l.raiseDurable(lsn)
-	l.syncing.Unlock()
-	l.writing.Lock()
-	if l.current == gen && l.written == end {
-		gen.dirty = false
-	}
-	l.writing.Unlock()
+	return true
 }
 
 // tidy closes full generations and removes those that were passed over. Both

@@ -55,6 +55,7 @@ type Log struct {
 	chain             uint32      // header checksum of the last entry
 	logTime, wallTime int64       // of the last group
 	unmarked          bool        // a group was written since the last mark
+	witness           *generation // prepared, has the last mark too; nil if none
 
 	// syncing is held during a sync until a failure of it is known to all: the
 	// kernel reports a lost write once, and the next sync of the file would say
@@ -469,7 +470,16 @@ func (l *Log) Idle() error {
 	if err != nil || !marked || !l.opt.Foreground {
 		return err
 	}
-	return l.sync(l.current)
+	return l.syncMark()
+}
+
+// syncMark makes the last mark durable, in both places. The caller holds
+// writing.
+func (l *Log) syncMark() error {
+	if err := l.sync(l.current); err != nil || l.witness == nil {
+		return err
+	}
+	return l.sync(l.witness)
 }
 
 // mark writes a mark if groups stand still and keep bytes stay free behind it.
@@ -502,8 +512,30 @@ func (l *Log) mark(k kind, keep int) (bool, error) {
 	l.counts.bytes.Add(markEntryBytes)
 	l.mu.Lock()
 	l.members[len(l.members)-1].Length = int64(l.written)
+	l.witness = nil
+	if n := len(l.prepared); n > 0 {
+		l.witness = l.prepared[n-1]
+	}
 	l.mu.Unlock()
+	if err := l.testify(k); err != nil {
+		return false, l.fail(fmt.Errorf("mark %s: %w", l.witness.path, err))
+	}
 	return true, nil
+}
+
+// testify writes a mark a second time, where the link of a prepared generation
+// will be: one bad sector can take the last group and the mark behind it, but
+// not this one too. Nothing else is written there while writing is held.
+func (l *Log) testify(k kind) error {
+	if l.witness == nil {
+		return nil
+	}
+	h := l.header(k, l.witness)
+	entry := l.witness.image[birthEntryBytes : birthEntryBytes+markEntryBytes]
+	encodeEntry(entry, &h, 0)
+	l.witness.dirty = true
+	_, err := l.witness.file.WriteAt(entry, birthEntryBytes)
+	return err
 }
 
 // Close writes the closed mark, syncs, and ends the log's goroutines. All groups
@@ -531,7 +563,7 @@ func (l *Log) Close() error {
 	}
 	if err == nil {
 		if _, err = l.mark(kindClosed, 0); err == nil {
-			if err = l.sync(l.current); err != nil {
+			if err = l.syncMark(); err != nil {
 				err = fmt.Errorf("close log: %w", err)
 			}
 		}

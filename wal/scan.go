@@ -117,6 +117,12 @@ func (s *scanner) check(h *header, content []byte) error {
 	return nil
 }
 
+// mark returns the mark of this generation that b begins with, if it does.
+func (s *scanner) mark(b []byte) (header, bool) {
+	h, _, _, err := decodeEntry(b)
+	return h, err == nil && h.kind > kindLink && h.length == headerBytes && h.salt == s.salt && h.generation == s.generation
+}
+
 // vouched searches every offset of b for headers of this generation, whole ones,
 // whatever became of what follows them, and returns the highest LSN that one
 // knows to have been durable. Payloads can not pass for headers: clients never

@@ -212,6 +212,20 @@ func (d *Disk) SetContents(name string, data []byte) {
 	d.pending = slices.DeleteFunc(d.pending, func(c change) bool { return c.node == id && c.kind <= changeSize })
 }
 
+// Cut leaves the first n bytes of a file, on the disk too.
+func (d *Disk) Cut(name string, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	id, _, _, err := d.find(name)
+	if err != nil || id == 0 {
+		panic("waltest: no file " + name)
+	}
+	for _, nodes := range []map[int]*node{d.live, d.durable} {
+		nodes[id].data, nodes[id].shared = nodes[id].data[:n:n], true
+	}
+	d.pending = slices.DeleteFunc(d.pending, func(c change) bool { return c.node == id && c.kind <= changeSize })
+}
+
 // Flip turns one bit of a file over, on the disk too.
 func (d *Disk) Flip(name string, bit int64) {
 	d.mu.Lock()
