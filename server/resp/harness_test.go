@@ -291,3 +291,5 @@ func readReply(r *bufio.Reader) (string, error) {
 	}
 	return "", fmt.Errorf("unknown type: %q", line)
 }
+
+func newReplyReader(b []byte) *bufio.Reader { return bufio.NewReader(strings.NewReader(string(b))) }
