@@ -187,8 +187,9 @@ func (r *workerRun) next(ctx, work context.Context, finished **Delivery) ([]Deli
 	quick.Wait = 0
 	jobs, acked, err := r.client.AckAndFetch(work, job.Lease, quick)
 	switch {
-	case err != nil && errors.Is(acked, err):
-		r.ack(work, job)
+	case acked != nil && acked == err:
+		// The exchange broke: the job may be finished, or not.
+		r.settle(work, job, "ack", errors.Is(err, ErrUnknown), func(ctx context.Context) error { return r.client.Ack(ctx, job.Lease) })
 		return nil, err
 	case noLease(acked):
 		r.log.Warn("the lease had ended before the job was acknowledged, it will run again", "job", job.ID, "queue", job.Queue)
@@ -204,17 +205,18 @@ func (r *workerRun) next(ctx, work context.Context, finished **Delivery) ([]Deli
 // ack acknowledges until the daemon has answered; the lease bounds how long
 // that makes sense.
 func (r *workerRun) ack(ctx context.Context, job *Delivery) {
-	r.settle(ctx, job, "ack", func(ctx context.Context) error { return r.client.Ack(ctx, job.Lease) })
+	r.settle(ctx, job, "ack", false, func(ctx context.Context) error { return r.client.Ack(ctx, job.Lease) })
 }
 
 // settle repeats call until the daemon has answered it, for at most one lease.
-// Repeating is safe: all it is used for answers ErrNoLease the second time.
-func (r *workerRun) settle(ctx context.Context, job *Delivery, what string, call func(context.Context) error) {
+// Repeating is safe: all it is used for answers ErrNoLease the second time. again
+// says that there was a first time whose outcome is open.
+func (r *workerRun) settle(ctx context.Context, job *Delivery, what string, again bool, call func(context.Context) error) {
 	// The last word about a job is sent even when the worker has to stop now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(r.fetch.lease(), r.grace))
 	defer cancel()
 	pause := backoff{}
-	for again := false; ; again = true {
+	for {
 		err := call(ctx)
 		var refused *Error
 		switch {
@@ -224,6 +226,7 @@ func (r *workerRun) settle(ctx context.Context, job *Delivery, what string, call
 			r.log.Warn("could not settle a job, it will run again", "what", what, "job", job.ID, "queue", job.Queue, "error", err)
 			return
 		}
+		again = again || errors.Is(err, ErrUnknown)
 		pause.sleep(ctx)
 		if ctx.Err() != nil {
 			r.log.Warn("could not settle a job in time, it will run again", "what", what, "job", job.ID, "queue", job.Queue, "error", err)
@@ -257,17 +260,17 @@ func (r *workerRun) work(work context.Context, job *Delivery) bool {
 	switch errors.As(err, &v); {
 	case v != nil && v.bury:
 		r.log.Warn("a job was discarded", "job", job.ID, "queue", job.Queue, "attempt", job.Attempt, "error", err)
-		r.settle(work, job, "bury", func(ctx context.Context) error { return r.client.Bury(ctx, job.Lease, err.Error()) })
+		r.settle(work, job, "bury", false, func(ctx context.Context) error { return r.client.Bury(ctx, job.Lease, err.Error()) })
 	case work.Err() != nil && v == nil:
 		// We broke it off: no fault of the job.
-		r.settle(work, job, "release", func(ctx context.Context) error { return r.client.Release(ctx, job.Lease) })
+		r.settle(work, job, "release", false, func(ctx context.Context) error { return r.client.Release(ctx, job.Lease) })
 	default:
 		delay := time.Duration(-1)
 		if v != nil {
 			delay = v.delay
 		}
 		r.log.Warn("a job failed", "job", job.ID, "queue", job.Queue, "attempt", job.Attempt, "error", err)
-		r.settle(work, job, "nack", func(ctx context.Context) error { return r.client.Nack(ctx, job.Lease, delay, err.Error()) })
+		r.settle(work, job, "nack", false, func(ctx context.Context) error { return r.client.Nack(ctx, job.Lease, delay, err.Error()) })
 	}
 	return false
 }
