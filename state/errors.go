@@ -22,5 +22,5 @@ type MisfitError struct {
 }
 
 func (e *MisfitError) Error() string {
-	return fmt.Sprintf("record %d of slot %d, queue %d does not fit: %s", e.Kind, e.Slot, e.Queue, e.Why)
+	return fmt.Sprintf("record %v of slot %d, queue %d does not fit: %s", e.Kind, e.Slot, e.Queue, e.Why)
 }

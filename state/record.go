@@ -56,6 +56,20 @@ const (
 	kindEnd        Kind = 34
 )
 
+var kindNames = [kindEnd]string{
+	"", "Enqueue", "Lease", "Ack", "Fail", "Release", "Extend", "Range", "WallRange", "Lapse", "Delete", "Bury",
+	"Redrive", "Run", "Delay", "Priority", "Payload", "Move", "Carry", "Queue", "Touch", "Forget", "Settings",
+	"Pause", "Resume", "KeyRange", "Cron", "CronFired", "CronDelete", "Meta", "MetaDelete", "Drain", "Clock", "Secret",
+}
+
+// String is the kind's name, as in RECORDS.md.
+func (k Kind) String() string {
+	if k == 0 || k >= kindEnd {
+		return "unknown"
+	}
+	return kindNames[k]
+}
+
 // Cause says why a KindFail, KindDelete or KindBury came about. It decides
 // which of the totals counts it.
 type Cause uint8
@@ -71,7 +85,6 @@ const (
 	CausePurge         // Delete: QUEUE PURGE, QUEUE DELETE
 	CauseDeadMax       // Delete: more dead jobs than DEADMAX
 	CauseDeadFor       // Delete: dead for longer than DEADFOR
-	causeEnd
 )
 
 // A Record is one fact. It is a flat union: which fields count is said in
