@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
@@ -318,8 +319,10 @@ func (q *queue) rateUntil(t *Settings) Millis {
 	if q.rateUsed == 0 {
 		return 0
 	}
-	part := Millis(min(q.rateUsed, t.RateCount)) * t.RatePer / Millis(t.RateCount)
-	return AddMillis(q.rateFrom, part)
+	// In 128 bits: a period can have 48 and a count 32.
+	hi, lo := bits.Mul64(uint64(min(q.rateUsed, t.RateCount)), uint64(t.RatePer))
+	part, _ := bits.Div64(hi, lo, uint64(t.RateCount))
+	return AddMillis(q.rateFrom, Millis(part))
 }
 
 // Live says what is still needed of a generation.

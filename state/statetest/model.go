@@ -723,7 +723,7 @@ func (m *Model) Next(id state.QueueID, now state.Millis) state.Slot {
 	switch {
 	case len(ready) == 0 || m.blocked(ready[0]) || now < q.paused,
 		q.settings.MaxLeased > 0 && leased >= int(q.settings.MaxLeased),
-		q.settings.RateCount > 0 && q.rateUsed >= q.settings.RateCount && now < q.rateFrom+q.settings.RatePer:
+		q.settings.RateCount > 0 && now < q.rateFrom+state.Millis(min(q.rateUsed, q.settings.RateCount))*q.settings.RatePer/state.Millis(max(1, q.settings.RateCount)):
 		return 0
 	}
 	return ready[0].Slot
