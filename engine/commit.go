@@ -32,6 +32,17 @@ type commits struct {
 	cause   error   // why the log failed; set once, before failed is closed
 
 	failed chan struct{} // closed once cause is set
+
+	// waits is not shared between engines, so that one in a testing/synctest
+	// bubble never meets a channel of another bubble.
+	waits sync.Pool // of *wait
+}
+
+func (c *commits) newWait() *wait {
+	if w, ok := c.waits.Get().(*wait); ok {
+		return w
+	}
+	return &wait{wake: make(chan signal, 1)}
 }
 
 // wait is one stay of one goroutine. It is pooled; the channel holds the one
@@ -50,8 +61,6 @@ const (
 	lost                       // the log failed
 	hung                       // the disk has not answered for HungAfter
 )
-
-var waits = sync.Pool{New: func() any { return &wait{wake: make(chan signal, 1)} }}
 
 // LSNs that no group has: what Submit answers when it decided nothing.
 const (
@@ -102,7 +111,7 @@ func (e *Engine) Wait(lsn LSN) error {
 		w := e.join(lsn)
 		c.mu.Unlock()
 		s := <-w.wake
-		waits.Put(w)
+		c.waits.Put(w)
 		switch s {
 		case released:
 			return nil
@@ -118,7 +127,7 @@ func (e *Engine) Wait(lsn LSN) error {
 // join puts a new wait behind the others. The caller holds commits.mu.
 func (e *Engine) join(lsn LSN) *wait {
 	c := &e.commits
-	w := waits.Get().(*wait)
+	w := c.newWait()
 	w.lsn, w.since = lsn, time.Now()
 	c.waiting = append(c.waiting, w)
 	c.count.Store(int64(len(c.waiting)))
@@ -214,7 +223,7 @@ func (e *Engine) takeLead() {
 	w := e.join(lsnClosed)
 	c.mu.Unlock()
 	<-w.wake
-	waits.Put(w)
+	c.waits.Put(w)
 }
 
 // poison ends everything after the first error of the log: what is on disk is
