@@ -264,4 +264,3 @@ func (d *dialogue) request(t *testing.T, lines []string, i int) (ask func() repl
 func (d *dialogue) expand(s string) string {
 	return os.Expand(s, func(name string) string { return d.names[name] })
 }
-
