@@ -30,9 +30,9 @@ type aheadBlock struct {
 	err error
 }
 
-// readAhead reads r in a goroutine of its own, which ends by Close. It calls
-// progress there with how many bytes were read.
-func readAhead(ctx context.Context, r io.Reader, progress func(done uint64)) *ahead {
+// readAhead reads r, which has about size bytes, in a goroutine of its own,
+// which ends by Close. It calls progress there with how many bytes were read.
+func readAhead(ctx context.Context, r io.Reader, size int64, progress func(done uint64)) *ahead {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &ahead{
 		full:   make(chan aheadBlock, aheadBlocks),
@@ -41,7 +41,7 @@ func readAhead(ctx context.Context, r io.Reader, progress func(done uint64)) *ah
 		done:   make(chan struct{}),
 	}
 	for range aheadBlocks {
-		a.empty <- make([]byte, aheadBlockBytes)
+		a.empty <- make([]byte, min(size, aheadBlockBytes))
 	}
 	go a.fill(ctx, r, progress)
 	return a

@@ -83,10 +83,8 @@ func (src *source) verifyGeneration(ctx context.Context, st *state.State, genera
 		if job.Place == state.Dead && job.Reason == damagedReason {
 			continue
 		}
-		damage := &DamageError{File: path, Offset: int64(at.body.Offset), Want: fmt.Sprintf("the payload of job %s, %d bytes", job.ID, at.body.Length)}
-		if end := int64(at.body.Offset) + int64(at.body.Length); end > size {
-			damage.Got = fmt.Sprintf("the end of the file at %d", size)
-		} else {
+		got := "the end of the file"
+		if int64(at.body.Offset)+int64(at.body.Length) <= size {
 			b = slices.Grow(b[:0], int(at.body.Length))[:at.body.Length]
 			if n, err := f.ReadAt(b, int64(at.body.Offset)); n < len(b) {
 				return fmt.Errorf("read %s: %w", path, err)
@@ -95,7 +93,11 @@ func (src *source) verifyGeneration(ctx context.Context, st *state.State, genera
 			if sum == at.body.Checksum {
 				continue
 			}
-			damage.Got = fmt.Sprintf("checksum %08x instead of %08x", sum, at.body.Checksum)
+			got = fmt.Sprintf("checksum %08x instead of %08x", sum, at.body.Checksum)
+		}
+		damage := &DamageError{
+			File: path, Offset: int64(at.body.Offset),
+			Want: fmt.Sprintf("the payload of job %s, %d bytes", job.ID, at.body.Length), Got: got,
 		}
 		if err := found(job, damage); err != nil {
 			return err

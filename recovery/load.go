@@ -146,7 +146,7 @@ func (src *source) load(ctx context.Context, file snapshot.File) (*state.State, 
 	if err := src.own(file.Path, r.Meta()); err != nil {
 		return nil, err
 	}
-	ahead := readAhead(ctx, r, func(done uint64) {
+	ahead := readAhead(ctx, r, r.Size(), func(done uint64) {
 		src.progress(Progress{Phase: "snapshot", Done: int64(done), Total: file.Size, LSN: wal.LSN(file.LSN)})
 	})
 	defer ahead.Close()

@@ -85,8 +85,9 @@ func (d *Reader) next() error {
 	if length > MaxBlock {
 		return d.damage(at, fmt.Sprintf("a block of at most %d bytes", MaxBlock), fmt.Sprintf("length %d", length))
 	}
-	if d.buf == nil {
-		d.buf = make([]byte, MaxBlock)
+	if int(length) > cap(d.buf) {
+		// No more than was asked for: a damaged length costs MaxBlock at most.
+		d.buf = make([]byte, length)
 	}
 	block := d.buf[:length]
 	if err := d.fill(block, fmt.Sprintf("a block of %d bytes", length)); err != nil {

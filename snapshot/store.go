@@ -30,6 +30,9 @@ const (
 	suffix    = ".snapshot"
 	tmpSuffix = ".snapshot.tmp"
 
+	// readSize is how much is read at once.
+	readSize = 1 << 20
+
 	// syncEvery bounds the bytes that wait in the page cache, so that the sync
 	// at the end does not stall the log's.
 	syncEvery = 8 << 20
@@ -164,7 +167,7 @@ func readBack(ctx context.Context, fsys vfs.FS, name string, m Meta) error {
 
 // drain reads to the end, which verifies everything.
 func drain(ctx context.Context, r io.Reader) error {
-	b := make([]byte, MaxBlock)
+	b := make([]byte, 32<<10)
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -208,24 +211,39 @@ func Open(fsys vfs.FS, path string) (*OpenReader, error) {
 }
 
 func open(f vfs.File, path string) (*OpenReader, error) {
-	if err := f.Sync(); err != nil {
-		return nil, err
-	}
-	if err := f.DropCache(); err != nil {
-		return nil, err
-	}
-	size, err := f.Size()
+	size, err := settle(f)
 	if err != nil {
 		return nil, err
 	}
-	r, err := newReader(bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 1<<20), path)
+	r, err := newNamed(bufio.NewReaderSize(io.NewSectionReader(f, 0, size), int(min(size, readSize))), path)
 	if err != nil {
 		return nil, err
-	}
-	if lsn, ok := parseName(filepath.Base(path)); ok && lsn != r.meta.LSN {
-		return nil, &DamageError{File: path, Offset: 40, Want: fmt.Sprintf("LSN %d, as the file's name says", lsn), Got: strconv.FormatUint(r.meta.LSN, 10)}
 	}
 	return &OpenReader{r, f, size}, nil
+}
+
+// settle makes sure that what will be read is what is on disk, and says how
+// much it is.
+func settle(f vfs.File) (size int64, err error) {
+	if err := f.Sync(); err != nil {
+		return 0, err
+	}
+	if err := f.DropCache(); err != nil {
+		return 0, err
+	}
+	return f.Size()
+}
+
+// newNamed is newReader for a file whose name may say an LSN.
+func newNamed(r io.Reader, path string) (*Reader, error) {
+	d, err := newReader(r, path)
+	if err != nil {
+		return nil, err
+	}
+	if lsn, ok := parseName(filepath.Base(path)); ok && lsn != d.meta.LSN {
+		return nil, &DamageError{File: path, Offset: 40, Want: fmt.Sprintf("LSN %d, as the file's name says", lsn), Got: strconv.FormatUint(d.meta.LSN, 10)}
+	}
+	return d, nil
 }
 
 // Verify reads a whole snapshot and returns its header. Errors are those of
@@ -239,13 +257,26 @@ func Verify(ctx context.Context, fsys vfs.FS, path string) (Meta, error) {
 	return r.Meta(), drain(ctx, r)
 }
 
-// ReadMeta reads only the header.
-func ReadMeta(fsys vfs.FS, path string) (Meta, error) {
-	r, err := Open(fsys, path)
+// ReadMeta reads only the header. Errors are those of Open.
+func ReadMeta(fsys vfs.FS, path string) (m Meta, err error) {
+	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return Meta{}, err
 	}
-	return r.Meta(), r.Close()
+	defer func() {
+		if closing := f.Close(); err == nil {
+			err = closing
+		}
+	}()
+	size, err := settle(f)
+	if err != nil {
+		return Meta{}, err
+	}
+	r, err := newNamed(io.NewSectionReader(f, 0, size), path)
+	if err != nil {
+		return Meta{}, err
+	}
+	return r.Meta(), nil
 }
 
 // List is the snapshots in dir, newest first, by name alone. A directory that
