@@ -79,7 +79,7 @@ func (s *shop) tryOpen() error {
 		State: store.State, Log: log, End: store.End,
 		FS: s.fs, Dir: store.Dir, LogDir: store.LogDir(), SnapshotDir: store.SnapshotDir(),
 		Store: store.Identity.ID, History: store.Identity.History,
-		Recovered: store.Report.Took, Release: store,
+		Files: []string{"STORE"}, Recovered: store.Report.Took, Release: store,
 	})
 	return err
 }

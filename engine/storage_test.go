@@ -1,0 +1,459 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pawl/engine"
+	"pawl/internal/vfs"
+	"pawl/state"
+	"pawl/wal"
+	"pawl/wal/waltest"
+)
+
+// failing makes writes and syncs of the log fail from now on.
+func failing(kind string) func(waltest.Op) waltest.Fault {
+	return func(op waltest.Op) waltest.Fault {
+		if op.Kind == kind && strings.Contains(op.Name, "/log/") {
+			return waltest.Fault{Err: syscall.EIO}
+		}
+		return waltest.Fault{}
+	}
+}
+
+// The first error of the log is the last thing it does: who waited hears
+// UNKNOWN, who comes later that it has failed, nobody waits for ever, and a
+// start finds what had been acknowledged.
+func TestFailedLogPoisons(t *testing.T) {
+	for _, kind := range []string{"write", "datasync"} {
+		t.Run(kind, func(t *testing.T) {
+			disk := waltest.NewDisk()
+			s := openOnDisk(t, disk, engine.Options{})
+			s.enqueue("mail", "kept")
+			disk.Inject(failing(kind))
+			const clients = 20
+			outcomes := make(chan error, clients)
+			for range clients {
+				go func() { outcomes <- s.e.Do(&engine.Enqueue{Queue: key("mail"), Payload: []byte("lost")}) }()
+			}
+			unknown := 0
+			for range clients {
+				switch err := <-outcomes; err {
+				case engine.ErrUnknown:
+					unknown++
+				case engine.ErrFailed:
+				default:
+					t.Errorf("got %v, want ErrUnknown or ErrFailed", err)
+				}
+			}
+			if unknown == 0 {
+				t.Error("nobody heard ErrUnknown")
+			}
+			<-s.e.Failed()
+			if err := s.e.Failure(); !errors.Is(err, syscall.EIO) {
+				t.Errorf("got failure %v, want it to be EIO", err)
+			}
+			late := &engine.Stats{Queue: key("mail")}
+			if err := s.e.Do(late); err != engine.ErrFailed || late.Err() != engine.ErrFailed {
+				t.Errorf("later: got %v and %v, want ErrFailed", err, late.Err())
+			}
+			if w, _ := s.e.Await(&engine.Fetch{Queues: [][]byte{key("mail")}, LeaseMs: 1}); w != nil {
+				t.Error("somebody may wait for a log that has failed")
+			}
+			disk.Inject(nil)
+			s.close()
+
+			s.fs = disk.Kill()
+			s.open()
+			d := s.want("mail", "kept")
+			s.ack(d)
+		})
+	}
+}
+
+// hangingFS is a file system whose datasyncs wait while it hangs.
+type hangingFS struct {
+	vfs.FS
+	mu   sync.Mutex
+	gate chan struct{} // nil: it does not hang
+}
+
+func (h *hangingFS) hang() (release func()) {
+	gate := make(chan struct{})
+	h.mu.Lock()
+	h.gate = gate
+	h.mu.Unlock()
+	return func() {
+		h.mu.Lock()
+		h.gate = nil
+		h.mu.Unlock()
+		close(gate)
+	}
+}
+
+func (h *hangingFS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	f, err := h.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return &hangingFile{f, h}, nil
+}
+
+type hangingFile struct {
+	vfs.File
+	h *hangingFS
+}
+
+func (f *hangingFile) Datasync() error {
+	f.h.mu.Lock()
+	gate := f.h.gate
+	f.h.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return f.File.Datasync()
+}
+
+// A disk that hangs lets nobody but the leader wait for more than ten seconds,
+// bounds what waits for it, and lets everything go on when it answers.
+func TestHungDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &hangingFS{FS: waltest.NewDisk()}
+		// No idle marks: one that waits for a lock would stop the bubble's clock.
+		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{MaxPending: 50}, log: wal.Options{GenerationBytes: 64 << 10, IdleAfter: 1000 * time.Hour}}
+		s.open()
+		defer s.close()
+		s.enqueue("mail", "before")
+		release := disk.hang()
+		leader := make(chan error, 1)
+		go func() { leader <- s.e.Do(&engine.Enqueue{Queue: key("mail"), Payload: []byte("leader")}) }()
+		synctest.Wait()
+
+		var busy, hung, other atomic.Int64
+		var clients sync.WaitGroup
+		began := time.Now()
+		for range 80 {
+			clients.Go(func() {
+				c := &engine.Stats{Queue: key("mail")}
+				switch err := s.e.Do(c); {
+				case err == engine.ErrHung:
+					hung.Add(1)
+				case err == nil && c.Err() == engine.ErrBusy:
+					busy.Add(1)
+				default:
+					other.Add(1)
+				}
+			})
+		}
+		clients.Wait()
+		if took := time.Since(began); took < engine.HungAfter || took > engine.HungAfter+2*time.Second {
+			t.Errorf("the last gave up after %v, want %v to %v", took, engine.HungAfter, engine.HungAfter+2*time.Second)
+		}
+		if hung.Load() < 50 || busy.Load() == 0 || other.Load() != 0 {
+			t.Errorf("got %d hung, %d busy and %d others of 80, want at least 50 hung and the rest busy", hung.Load(), busy.Load(), other.Load())
+		}
+		c := &engine.Stats{Queue: key("mail")}
+		if err := s.e.Do(c); err != nil && err != engine.ErrHung {
+			t.Errorf("got %v", err)
+		}
+		if ms := s.e.Numbers().OldestUnsyncedMs; ms < 10_000 {
+			t.Errorf("oldest unsynced is %d ms, want at least 10,000", ms)
+		}
+		release()
+		if err := <-leader; err != nil {
+			t.Errorf("leader: %v", err)
+		}
+		s.want("mail", "before")
+		s.want("mail", "leader")
+	})
+}
+
+// With a disk that is full commands are refused one by one, nothing fails, and
+// all goes on by itself when space is back.
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := waltest.NewDisk()
+		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{SnapshotBytes: 64 << 10}, log: wal.Options{GenerationBytes: 16 << 10}}
+		s.open()
+		defer s.close()
+		s.enqueue("mail", "first")
+		disk.Limit(20 << 10) // below the reserve
+		var err error
+		taken := 0
+		for range 1000 {
+			c := &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 1000)}
+			if err = s.do(c); err != nil {
+				break
+			}
+			taken++
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err != engine.ErrNoSpace {
+			t.Fatalf("got %v after %d jobs, want ErrNoSpace", err, taken)
+		}
+		if !s.e.Numbers().Full {
+			t.Error("the numbers do not say that the disk is full")
+		}
+		s.ack(s.want("mail", "first")) // what is there can be fetched and finished
+		disk.Limit(100 << 20)
+		time.Sleep(5 * time.Second)
+		s.enqueue("mail", "again")
+		if s.e.Failure() != nil {
+			t.Errorf("a full disk is no failure: %v", s.e.Failure())
+		}
+		s.wantCounts("mail", int64(taken)+1, 0, 0, 0)
+	})
+}
+
+func TestMaxDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shop{t: t, fs: waltest.NewDisk(), dir: "data", opt: engine.Options{MaxDisk: 500 << 10, SnapshotBytes: 64 << 10}, log: wal.Options{GenerationBytes: 16 << 10}}
+		s.open()
+		defer s.close()
+		var err error
+		var jobs int64
+		for range 2000 {
+			c := &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 4000)}
+			if err = s.do(c); err != nil {
+				break
+			}
+			jobs++
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err != engine.ErrNoSpace {
+			t.Fatalf("got %v, want ErrNoSpace", err)
+		}
+		// Working off the jobs, with snapshots and cleaning, makes room again.
+		for range jobs {
+			d := s.fetch("mail", 60_000)
+			s.ack(d)
+			time.Sleep(10 * time.Millisecond)
+		}
+		for range 10 {
+			if err := s.e.Snapshot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.must(&engine.Drain{On: false})
+			time.Sleep(2 * time.Second)
+		}
+		s.enqueue("mail", "again")
+	})
+}
+
+// The state after snapshots, log removed behind them and a restart is the state
+// before it.
+func TestSnapshotAndDrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := waltest.NewDisk()
+		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{SnapshotBytes: 64 << 10}, log: wal.Options{GenerationBytes: 16 << 10}}
+		s.open()
+		defer func() { s.close() }()
+		immortal := s.enqueue("keep", "the oldest job of all")
+		for i := range 1500 {
+			s.enqueue("mail", fmt.Sprintf("job %d %s", i, strings.Repeat("x", 300)))
+			s.ack(s.fetch("mail", 60_000))
+			time.Sleep(10 * time.Millisecond)
+		}
+		for range 3 {
+			s.must(&engine.Drain{On: true})
+			if err := s.e.Snapshot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		n := s.e.Numbers()
+		if n.SnapshotLSN == 0 || n.SnapshotAt == 0 || n.SnapshotFailures != 0 {
+			t.Errorf("got %+v, want a snapshot", n)
+		}
+		// One old job keeps its generation at most until it is cleaned; the churn
+		// of 600 KB is gone.
+		if n.Generations > 8 {
+			t.Errorf("got %d generations, want those behind the snapshots gone", n.Generations)
+		}
+		s.must(&engine.Drain{On: false})
+		before := s.dump()
+		s.reopen()
+		if after := s.dump(); after != before {
+			t.Errorf("dump after the restart differs:\n%s\nwant\n%s", after, before)
+		}
+		if err := s.e.Check(); err != nil {
+			t.Error(err)
+		}
+		if d := s.want("keep", "the oldest job of all"); d.ID != immortal {
+			t.Errorf("got job %v, want %v", d.ID, immortal)
+		}
+	})
+}
+
+// Bodies carried out of generations that are mostly dead are the same bodies,
+// and what they left goes.
+func TestCleaning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := waltest.NewDisk()
+		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{SnapshotBytes: 32 << 10}, log: wal.Options{GenerationBytes: 16 << 10}}
+		s.open()
+		defer func() { s.close() }()
+		// One job in ten lives on, so each generation has a few.
+		var kept []string
+		for i := range 1000 {
+			payload := fmt.Sprintf("job %d %s", i, strings.Repeat("y", 400))
+			if i%10 == 0 {
+				s.enqueue("keep", payload)
+				kept = append(kept, payload)
+			} else {
+				s.enqueue("mail", payload)
+				s.ack(s.fetch("mail", 60_000))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		for range 3 {
+			s.must(&engine.Drain{On: true})
+			if err := s.e.Snapshot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		s.must(&engine.Drain{On: false})
+		n := s.e.Numbers()
+		if n.CleanedBytes == 0 {
+			t.Error("nothing was cleaned")
+		}
+		bound := n.LiveBytes*5/2 + 2*3*(32<<10) + 6*(16<<10)
+		if n.LogBytes > bound {
+			t.Errorf("the log takes %d bytes with %d alive, want at most %d", n.LogBytes, n.LiveBytes, bound)
+		}
+		s.reopen()
+		for _, payload := range kept {
+			s.ack(s.want("keep", payload))
+		}
+	})
+}
+
+// A body that is rotten is never sent: its job is dead, the next one comes, and
+// the store starts again.
+func TestDamagedBody(t *testing.T) {
+	disk := waltest.NewDisk()
+	s := openOnDisk(t, disk, engine.Options{})
+	s.log = wal.Options{GenerationBytes: 16 << 10, CacheBytes: -1}
+	s.reopen()
+	s.enqueue("mail", "rotten "+strings.Repeat("z", 2000))
+	s.enqueue("mail", "sound")
+	for range 200 { // out of memory and into another generation
+		s.enqueue("fill", strings.Repeat("f", 2000))
+	}
+	found := false
+	for _, name := range disk.Files() {
+		if i := strings.Index(string(disk.Contents(name)), "rotten zzz"); i >= 0 {
+			disk.Flip(name, int64(i+8)*8)
+			found = true
+		}
+	}
+	if !found {
+		t.Fatal("the body is in no file")
+	}
+	f := &engine.Fetch{Queues: [][]byte{key("mail")}, LeaseMs: 60_000}
+	s.must(f)
+	if err := s.e.Load(&f.Jobs[0]); !errors.Is(err, engine.ErrDamaged) {
+		t.Fatalf("got %v, want ErrDamaged", err)
+	}
+	s.want("mail", "sound")
+	s.wantCounts("mail", 0, 0, 1, 1)
+	get := &engine.JobGet{ID: f.Jobs[0].ID}
+	s.must(get)
+	if get.Job.Place != state.Dead || get.Job.Reason != "DAMAGED" {
+		t.Errorf("got a %v job with reason %q, want a dead one, DAMAGED", get.Job.Place, get.Job.Reason)
+	}
+	s.e.ForgetView(&get.Job)
+	if n := s.e.Numbers().DamagedBodies; n != 1 {
+		t.Errorf("got %d damaged bodies, want 1", n)
+	}
+	if err := s.e.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := s.dump()
+	s.close()
+	if err := s.tryOpen(); err != nil {
+		t.Fatalf("the store does not start again: %v", err)
+	}
+	if after := s.dump(); after != before {
+		t.Errorf("dump after the restart differs:\n%s\nwant\n%s", after, before)
+	}
+}
+
+// A backup is a store of its own with what was there when it began, however much
+// goes on meanwhile.
+func TestBackup(t *testing.T) {
+	disk := waltest.NewDisk()
+	s := openOnDisk(t, disk, engine.Options{})
+	for i := range 200 {
+		s.enqueue("mail", fmt.Sprintf("job %d %s", i, strings.Repeat("b", 1000)))
+	}
+	before := s.dump()
+	stop := make(chan struct{})
+	var clients sync.WaitGroup
+	clients.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				s.must(&engine.Enqueue{Queue: key("later"), Payload: make([]byte, 500)})
+			}
+		}
+	})
+	if err := s.e.Backup(t.Context(), "copy"); err != nil {
+		t.Fatal(err)
+	}
+	close(stop)
+	clients.Wait()
+	if err := s.e.Backup(t.Context(), "copy"); err != engine.ErrExists {
+		t.Errorf("second backup: got %v, want ErrExists", err)
+	}
+
+	c := &shop{t: t, fs: disk.Crash(func(int) waltest.Keep { return waltest.Keep{} }), dir: "copy", log: s.log}
+	c.open()
+	defer c.close()
+	c.wantCounts("mail", 200, 0, 0, 0)
+	for i := range 200 {
+		c.ack(c.want("mail", fmt.Sprintf("job %d %s", i, strings.Repeat("b", 1000))))
+	}
+	_ = before
+}
+
+// Groups that nobody waits for reach the disk all the same.
+func TestNobodyWaits(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		lsn := s.e.Submit(&engine.Enqueue{Queue: key("mail"), Payload: []byte("x")})
+		if n := s.e.Numbers(); n.DurableLSN >= lsn {
+			t.Fatalf("group %d is durable at once", lsn)
+		}
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if n := s.e.Numbers(); n.DurableLSN < lsn {
+			t.Errorf("durable is %d after 100 ms, want %d", n.DurableLSN, lsn)
+		}
+	})
+}
+
+func TestCloseIsIdempotent(t *testing.T) {
+	s := openShop(t, engine.Options{})
+	s.enqueue("mail", "x")
+	e := s.e
+	s.close()
+	if err := e.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := e.Snapshot(context.Background()); err != engine.ErrClosed {
+		t.Errorf("snapshot after close: got %v, want ErrClosed", err)
+	}
+}
