@@ -111,7 +111,7 @@ func (c *conn) read(depth int) (value, error) {
 		return v, nil
 	}
 	if v.num == -1 {
-		v.null = true
+		v.null, v.text = true, ""
 		return v, nil
 	}
 	if v.num < 0 || v.num > maxBulk {
