@@ -52,6 +52,10 @@ type Config struct {
 	MaxWaiters  int           // blocked fetches
 	IdleTimeout time.Duration // of RESP connections; 0 is none
 	Pprof       bool          // profiles on AdminAddr
+	// AdminHostNames are names, besides localhost and IP addresses, by which
+	// browsers may reach AdminAddr.
+	AdminHostNames []string
+	MetricsQueues  int // that have series of their own
 
 	// Users of the Redis protocol by name, each a line of rules as ACL SETUSER
 	// takes them, from the [users] table of the file.

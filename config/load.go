@@ -84,13 +84,21 @@ func (s *Set) Load(lookup func(string) (string, bool)) error {
 	}
 	known.VisitAll(func(d *pflag.Flag) {
 		f := s.fs.Lookup(d.Name)
-		o := Option{Name: f.Name, Usage: f.Usage, Reload: reloadable[f.Name], Value: f.Value.String(), Default: f.DefValue, Origin: "default"}
+		o := Option{Name: f.Name, Usage: f.Usage, Reload: reloadable[f.Name], Value: text(f.Value), Default: f.DefValue, Origin: "default"}
 		if from := origin[f.Name]; from != "" {
 			o.Origin = from
 		}
 		s.Options = append(s.Options, o)
 	})
 	return errors.Join(append(errs, s.Config.validate()...)...)
+}
+
+// text is a value as Set takes it again.
+func text(v pflag.Value) string {
+	if list, ok := v.(pflag.SliceValue); ok {
+		return strings.Join(list.GetSlice(), ",")
+	}
+	return v.String()
 }
 
 // Again loads from the same command line what environment and file say now.
@@ -211,6 +219,16 @@ func scalar(value any) (string, error) {
 		return v, nil
 	case int64, bool:
 		return fmt.Sprint(v), nil
+	case []any:
+		words := make([]string, len(v))
+		for i, word := range v {
+			text, ok := word.(string)
+			if !ok || strings.ContainsAny(text, ",\"\n") {
+				return "", errors.New("want an array of plain strings")
+			}
+			words[i] = text
+		}
+		return strings.Join(words, ","), nil
 	}
 	return "", fmt.Errorf("want a string, a number or true or false, not %T", value)
 }

@@ -43,8 +43,11 @@ func (c *Config) validate() (errs []error) {
 	if c.MaxClients < 1 {
 		bad("max-clients: must be at least 1")
 	}
-	if c.MaxWaiters < 0 {
-		bad("max-waiters: must not be negative")
+	if c.MaxWaiters < 1 {
+		bad("max-waiters: must be at least 1")
+	}
+	if c.MetricsQueues < 1 {
+		bad("metrics-queues: must be at least 1")
 	}
 	if c.Addr == "" && c.Unix == "" && c.HTTPAddr == "" {
 		bad("addr: nobody could reach a daemon without addr, unix and http-addr")

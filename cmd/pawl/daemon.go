@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"pawl/acl"
 	"pawl/config"
 	"pawl/engine"
@@ -57,6 +59,7 @@ type daemon struct {
 	doors      listeners
 
 	done, total atomic.Int64 // bytes of the start's replay
+	scrubber    atomic.Pointer[recovery.Scrubber]
 }
 
 // newDaemon makes the edges and opens the listeners. Nobody is served yet.
@@ -71,7 +74,7 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 		return nil, withExit(exitConfig, err)
 	}
 	d.resp = resp.New(d.respOptions(users))
-	lmstfyOptions := lmstfy.Options{MaxPayload: int(c.MaxPayload), Version: versionString(), AccessLog: e.stdout, Log: log}
+	lmstfyOptions := lmstfy.Options{MaxPayload: int(c.MaxPayload), MaxQueueSeries: c.MetricsQueues, Version: versionString(), AccessLog: e.stdout, Log: log}
 	if file != nil {
 		file.Apply(&lmstfyOptions)
 	}
@@ -161,6 +164,10 @@ func parseUsers(lines map[string]string) (users []acl.User, err error) {
 func (d *daemon) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// From here on SIGHUP must not end the process, not even while it recovers.
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	edges := d.serveEdges(cancel)
 	defer d.doors.close()
 
@@ -178,7 +185,10 @@ func (d *daemon) run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { reaper.New(e).Run(reaping) })
 	beside.Go(func() { d.watch(reaping, e) })
-	beside.Go(func() { d.reloads(reaping) })
+	beside.Go(func() { d.reloads(reaping, hup) })
+	if s := d.scrubber.Load(); s != nil {
+		beside.Go(func() { s.Run(reaping) })
+	}
 
 	select {
 	case <-ctx.Done():
@@ -316,6 +326,9 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 	}
 	d.admin.SetEngine(e)
 	d.resp.SetEngine(e)
+	if c.ScrubRate > 0 && !c.Ephemeral {
+		d.scrubber.Store(&recovery.Scrubber{Dir: store.Dir, Identity: store.Identity, BytesPerSecond: int64(c.ScrubRate), Found: d.rot})
+	}
 	d.log.Info("serving", "took", time.Since(began).Round(time.Millisecond))
 	d.notify.ready()
 	return e, nil
@@ -341,6 +354,28 @@ func (d *daemon) logRoom(err error) {
 		return
 	}
 	d.log.Info("the log has room again")
+}
+
+// rot is told what the scrubber has found in a closed file.
+func (d *daemon) rot(err error) {
+	d.log.Error("a file of the store is damaged on disk; nothing is lost yet that memory or another file has: see pawl check --live", "error", err)
+}
+
+// scrubMetrics are the scrubber's counters; zeros while it is off.
+func (d *daemon) scrubMetrics() []prometheus.Collector {
+	counter := func(name, help string, get func(recovery.ScrubNumbers) uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pawl_scrub_" + name, Help: help}, func() float64 {
+			if s := d.scrubber.Load(); s != nil {
+				return float64(get(s.Numbers()))
+			}
+			return 0
+		})
+	}
+	return []prometheus.Collector{
+		counter("rounds_total", "Times that every closed file was re-read.", func(n recovery.ScrubNumbers) uint64 { return n.Rounds }),
+		counter("read_bytes_total", "Bytes re-read.", func(n recovery.ScrubNumbers) uint64 { return n.Bytes }),
+		counter("damaged_total", "Files found damaged.", func(n recovery.ScrubNumbers) uint64 { return n.Damaged }),
+	}
 }
 
 // progress is told once a second how far a start is.
@@ -373,10 +408,7 @@ func (d *daemon) watch(ctx context.Context, e *engine.Engine) {
 }
 
 // reloads takes what SIGHUP can change.
-func (d *daemon) reloads(ctx context.Context) {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
+func (d *daemon) reloads(ctx context.Context, hup <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -6,12 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -79,10 +76,6 @@ func (s *topScreen) run(ctx context.Context, every time.Duration, times int) err
 		fmt.Fprint(s.e.stdout, "\x1b[?1049h\x1b[?25l") // a screen of its own, no cursor
 		defer fmt.Fprint(s.e.stdout, "\x1b[?25h\x1b[?1049l")
 	}
-	// Continue after Ctrl-Z with a whole screen.
-	resumed := make(chan os.Signal, 1)
-	signal.Notify(resumed, syscall.SIGCONT)
-	defer signal.Stop(resumed)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
@@ -101,7 +94,6 @@ func (s *topScreen) run(ctx context.Context, every time.Duration, times int) err
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-resumed:
 		case <-ticker.C:
 		}
 	}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pawl/client"
+)
+
+// awaited is how long anything may take that has to happen.
+const awaited = 30 * time.Second
+
+// output is a buffer that a daemon writes while a test reads.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// wait waits until the output matches and returns the first group.
+func (o *output) wait(t *testing.T, pattern string) string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		if m := re.FindStringSubmatch(o.String()); m != nil {
+			return m[len(m)-1]
+		}
+		if time.Since(begun) > awaited {
+			t.Fatalf("waited %v for %s in\n%s", awaited, pattern, o)
+		}
+	}
+}
+
+// served is pawl serve in this process.
+type served struct {
+	sock   string
+	stderr *output
+	stop   context.CancelFunc
+	code   chan int
+}
+
+// serveIn starts pawl serve on a Unix socket below dir; args come behind.
+func serveIn(t *testing.T, dir string, args ...string) *served {
+	t.Helper()
+	s := &served{sock: filepath.Join(dir, "s"), stderr: &output{}, code: make(chan int, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	e := &env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: s.stderr, lookup: func(string) (string, bool) { return "", false }}
+	args = append([]string{"serve", "--dir", filepath.Join(dir, "data"), "--unix", s.sock, "--addr=", "--http-addr=", "--admin-addr="}, args...)
+	ended := make(chan struct{})
+	go func() {
+		s.code <- run(ctx, e, args)
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return s
+}
+
+func (s *served) ready(t *testing.T) *served {
+	t.Helper()
+	s.stderr.wait(t, "msg=serving")
+	return s
+}
+
+func (s *served) end(t *testing.T) {
+	t.Helper()
+	s.stop()
+	if code := s.exit(t); code != exitOK {
+		t.Errorf("exit code %d, want 0:\n%s", code, s.stderr)
+	}
+}
+
+func (s *served) exit(t *testing.T) int {
+	t.Helper()
+	select {
+	case code := <-s.code:
+		return code
+	case <-time.After(awaited):
+		t.Fatalf("the daemon does not end:\n%s", s.stderr)
+		panic("not reached")
+	}
+}
+
+// The service manager hears when the daemon serves and when it stops.
+func TestServiceManagerIsTold(t *testing.T) {
+	dir := t.TempDir()
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	manager.SetReadDeadline(time.Now().Add(awaited))
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(dir, "notify"))
+	t.Setenv("WATCHDOG_USEC", "20000")
+	t.Setenv("WATCHDOG_PID", fmt.Sprint(os.Getpid()))
+	hear := func(want string) {
+		t.Helper()
+		for {
+			b := make([]byte, 1024)
+			n, err := manager.Read(b)
+			if err != nil {
+				t.Fatalf("waiting for %s: %v", want, err)
+			}
+			if strings.Contains(string(b[:n]), want) {
+				return
+			}
+		}
+	}
+	s := serveIn(t, dir)
+	hear("READY=1")
+	hear("WATCHDOG=1")
+	hear("WATCHDOG=1")
+	s.stop()
+	hear("STOPPING=1")
+	s.end(t)
+}
+
+func TestAddressInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := t.TempDir()
+	s := serveIn(t, dir, "--addr", l.Addr().String())
+	if code := s.exit(t); code != exitConfig {
+		t.Errorf("exit code %d, want %d", code, exitConfig)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data")); err == nil {
+		t.Error("it made a data directory before it knew that it can listen")
+	}
+}
+
+func TestNoStoreCanBeMade(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "data"), []byte("a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := serveIn(t, dir).exit(t); code != exitCreate {
+		t.Errorf("exit code %d, want %d", code, exitCreate)
+	}
+}
+
+// writeCertificate makes a self-signed one for 127.0.0.1 with this serial.
+func writeCertificate(t *testing.T, dir string, serial int64) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "pawl test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Unix(0, 0), NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := writeCertificate(t, dir, 1)
+	s := serveIn(t, dir, "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--http-tls", "--tls-cert", cert, "--tls-key", key).ready(t)
+	addr := s.stderr.wait(t, `for="redis clients" addr=(127[^\s]+)`)
+	admin := s.stderr.wait(t, `for=operators addr=(127[^\s]+)`)
+
+	// The command line trusts the authority it is told.
+	e, stdout, stderr := testEnv(map[string]string{"PAWL_ADDR": addr, "PAWL_TLS_CA": cert})
+	if code := run(t.Context(), e, []string{"ping"}); code != exitOK || stdout.String() != "PONG\n" {
+		t.Errorf("ping over TLS: exit code %d, %q %q", code, stdout, stderr)
+	}
+	e, _, stderr = testEnv(map[string]string{"PAWL_ADDR": addr, "PAWL_TLS": "true"})
+	if code := run(t.Context(), e, []string{"ping"}); code != exitNoServer || !strings.Contains(stderr.String(), "certificate") {
+		t.Errorf("ping without the authority: exit code %d, %q", code, stderr)
+	}
+	if c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}); err == nil {
+		c.Close()
+		t.Error("TLS 1.1 is accepted")
+	}
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := web.Get("https://" + admin + "/livez")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	web.CloseIdleConnections()
+
+	// A renewed certificate is served without a restart.
+	writeCertificate(t, dir, 2)
+	later := time.Now().Add(time.Minute)
+	for _, name := range []string{cert, key} {
+		if err := os.Chtimes(name, later, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		serial := c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+		c.Close()
+		if serial == 2 {
+			break
+		}
+		if time.Since(begun) > awaited {
+			t.Fatal("the old certificate is still served")
+		}
+	}
+	s.end(t)
+}
+
+// A blocked worker and an idle one do not hold up a stop.
+func TestStopWithClients(t *testing.T) {
+	s := serveIn(t, t.TempDir()).ready(t)
+	c := client.New(client.Options{Addr: s.sock})
+	defer c.Close()
+	if err := c.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fetched := make(chan error, 1)
+	go func() {
+		_, err := c.Fetch(context.Background(), client.FetchOptions{Queues: []string{"q"}, Wait: time.Hour})
+		fetched <- err
+	}()
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		v, err := c.Do(t.Context(), "INFO")
+		if err == nil && infoNumber(v.Text, "blocked_clients") == 1 {
+			break
+		}
+		if time.Since(begun) > awaited {
+			t.Fatalf("nobody waits: %v\n%s", err, v.Text)
+		}
+	}
+	s.end(t)
+	select {
+	case <-fetched: // an error, or no job: both tell the worker to come again
+	case <-time.After(awaited):
+		t.Error("the blocked fetch was not answered")
+	}
+}
