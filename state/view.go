@@ -62,7 +62,7 @@ const magic = "pawl state 1\n"
 // WriteTo writes the whole state, the same bytes for the same state. Load reads
 // it. The bytes carry a version, but no checksum: that is the file's business.
 func (v *View) WriteTo(w io.Writer) (int64, error) {
-	b := blockWriter{w: bufio.NewWriterSize(w, 64<<10)}
+	b := blockWriter{w: bufio.NewWriterSize(w, 16<<10)}
 	b.write([]byte(magic))
 	b.block(v.root.walk)
 	writeTable(&b, &v.jobs)
@@ -125,7 +125,7 @@ func writeTable[T any, P entry[T]](b *blockWriter, s *slab[T, P]) {
 // does. It needs no trust in r: whatever it reads, it gives a sound state, an
 // error that wraps ErrLoad, or the error of r.
 func Load(r io.Reader) (*State, error) {
-	b := blockReader{r: bufio.NewReaderSize(r, 64<<10)}
+	b := blockReader{r: bufio.NewReader(r)}
 	got := make([]byte, len(magic))
 	if _, err := io.ReadFull(b.r, got); err != nil {
 		return nil, b.short(err)
