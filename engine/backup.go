@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"pawl/internal/vfs"
 	"pawl/snapshot"
@@ -50,7 +51,7 @@ func (b *backup) write(dir string) error {
 		return err
 	}
 	lsn := LSN(meta.LSN)
-	gens := e.holdAll()
+	gens := e.holdNew(nil)
 	defer func() {
 		for _, g := range gens {
 			e.log.Unhold(g.Generation)
@@ -70,6 +71,9 @@ func (b *backup) write(dir string) error {
 	if err != nil {
 		return err
 	}
+	// The view's last group may have been written since, and into a generation
+	// that was not linked then. All of it is durable now.
+	gens = e.holdNew(gens)
 	logDir, err := sub(e.start.LogDir)
 	if err != nil {
 		return err
@@ -96,14 +100,27 @@ func (b *backup) write(dir string) error {
 	return b.fs.SyncDir(filepath.Dir(dir))
 }
 
-// holdAll takes a hold on every generation that is linked now.
-func (e *Engine) holdAll() []wal.Info {
-	gens := e.log.Generations()
-	for _, g := range gens {
-		e.log.Hold(g.Generation)
+// holdNew lists the generations that are linked now, held. Of those in held,
+// which were listed and held before, only the length and the seal are new; what
+// went before it was held is not needed.
+func (e *Engine) holdNew(held []wal.Info) []wal.Info {
+	had := make(map[uint32]bool, len(held))
+	for _, g := range held {
+		had[g.Generation] = true
 	}
-	// What went before it was held is not needed; what is held stays.
-	return gens
+	for _, g := range e.log.Generations() {
+		switch {
+		case !had[g.Generation] && len(held) > 0 && g.Generation < held[0].Generation:
+			continue
+		case !had[g.Generation]:
+			e.log.Hold(g.Generation)
+			held = append(held, g)
+		default:
+			i := slices.IndexFunc(held, func(h wal.Info) bool { return h.Generation == g.Generation })
+			held[i] = g
+		}
+	}
+	return held
 }
 
 // generation copies one directory of the log. The one being written is copied
