@@ -99,25 +99,25 @@ func (l *Log) keep(now time.Duration, groups uint64) (wait time.Duration, more b
 // syncBehind syncs what has been written, while others go on writing.
 func (l *Log) syncBehind() {
 	l.writing.Lock()
-	gen, witness, lsn, end := l.current, l.witness, l.committed, l.written
-	if !gen.dirty {
-		gen = nil
-	}
-	if witness != nil && !witness.dirty {
-		witness = nil
+	gen, witness, lsn, end := l.current, l.standingWitness(), l.committed, l.written
+	unsynced := [2]*generation{gen, witness}
+	for i, g := range unsynced {
+		if g == nil || !g.dirty {
+			unsynced[i] = nil
+		}
 	}
 	l.writing.Unlock()
-	if gen != nil && l.syncUnlocked(gen, lsn) {
-		l.writing.Lock()
-		if l.current == gen && l.written == end {
-			gen.dirty = false
+	for _, g := range unsynced {
+		if g == nil {
+			continue
 		}
-		l.writing.Unlock()
-	}
-	if witness != nil && l.syncUnlocked(witness, 0) {
+		if !l.syncUnlocked(g, lsn) {
+			return
+		}
+		lsn = 0 // nothing of the log is in the second
 		l.writing.Lock()
-		if l.current == gen && l.written == end { // no group was written, there too
-			witness.dirty = false
+		if l.current == gen && l.written == end { // nothing was written meanwhile
+			g.dirty = false
 		}
 		l.writing.Unlock()
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -476,10 +477,25 @@ func (l *Log) Idle() error {
 // syncMark makes the last mark durable, in both places. The caller holds
 // writing.
 func (l *Log) syncMark() error {
-	if err := l.sync(l.current); err != nil || l.witness == nil {
+	if err := l.sync(l.current); err != nil {
 		return err
 	}
-	return l.sync(l.witness)
+	if witness := l.standingWitness(); witness != nil {
+		return l.sync(witness)
+	}
+	return nil
+}
+
+// standingWitness is the witness if it is still a prepared generation: else a
+// group has been written to it and synced, or it was passed over and may be
+// closed. The caller holds writing, and is who would close it.
+func (l *Log) standingWitness() *generation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Contains(l.prepared, l.witness) {
+		return l.witness
+	}
+	return nil
 }
 
 // mark writes a mark if groups stand still and keep bytes stay free behind it.

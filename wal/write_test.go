@@ -420,6 +420,33 @@ func TestIdleMark(t *testing.T) {
 	})
 }
 
+// TestWitnessPassedOver: the generation that has the second copy of a mark is
+// removed, for a large command, before the mark is synced.
+func TestWitnessPassedOver(t *testing.T) {
+	for _, policy := range []wal.SyncPolicy{wal.SyncAlways, wal.SyncInterval} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRun(t)
+			r.opt.Foreground, r.opt.Sync = false, policy
+			l := mustBegin(t, r.opt)
+			mustAppend(t, l, waltest.Record{Head: []byte("h")})
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			if n := l.Stats().Markers; n != 1 {
+				t.Fatalf("%d marks, want 1", n)
+			}
+			mustAppend(t, l, waltest.Record{Head: []byte("h"), Body: make([]byte, 3*wal.MinGenerationBytes)})
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			if err := l.Close(); err != nil {
+				t.Errorf("policy %d: %v", policy, err)
+			}
+			if _, end, err := waltest.Read(r.disk, logDir, wal.ReaderOptions{}); err != nil || end.LSN != 2 || !end.Closed || end.Cut != 0 {
+				t.Errorf("policy %d: log ends with %+v, %v", policy, end, err)
+			}
+		})
+	}
+}
+
 func TestSyncPolicies(t *testing.T) {
 	for policy, want := range map[wal.SyncPolicy][3]wal.LSN{
 		wal.SyncAlways:   {10, 10, 10},
