@@ -36,7 +36,7 @@ type Config struct {
 	MaxDisk          Bytes         // of the data directory, likewise; 0 is no limit
 
 	// The edges.
-	Addr        string // RESP, host:port; empty is off
+	Addr        string // RESP, host:port, or the path of a Unix socket; empty is off
 	Unix        string // RESP, path of a Unix socket; empty is off
 	HTTPAddr    string // lmstfy's API; empty is off
 	AdminAddr   string // metrics, health, dashboard; empty is off

@@ -51,8 +51,8 @@ func define(fs *pflag.FlagSet, c *Config) {
 	fs.Var(&c.MaxMemory, "max-memory", "refuse new jobs while their index takes more memory than this; 0 is no limit")
 	fs.Var(&c.MaxDisk, "max-disk", "refuse new jobs while the data directory is larger than this; 0 is no limit")
 
-	fs.StringVar(&c.Addr, "addr", "127.0.0.1:6380", "address for Redis clients; empty is off")
-	fs.StringVar(&c.Unix, "unix", "", "Unix socket for Redis clients")
+	fs.StringVar(&c.Addr, "addr", "127.0.0.1:6380", "address for Redis clients, host:port or the path of a socket; empty is off")
+	fs.StringVar(&c.Unix, "unix", "", "a Unix socket for Redis clients besides")
 	fs.StringVar(&c.HTTPAddr, "http-addr", "127.0.0.1:7777", "address of lmstfy's HTTP API; empty is off")
 	fs.StringVar(&c.AdminAddr, "admin-addr", "127.0.0.1:7778", "address of dashboard, metrics and health; empty is off")
 	fs.StringVar(&c.LmstfyFile, "lmstfy-config", "", "configuration file of an lmstfy to take over")

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -53,7 +54,7 @@ func (c *Config) validate() (errs []error) {
 		bad("addr: nobody could reach a daemon without addr, unix and http-addr")
 	}
 	for _, a := range []struct{ name, value string }{{"addr", c.Addr}, {"http-addr", c.HTTPAddr}, {"admin-addr", c.AdminAddr}} {
-		if a.value == "" {
+		if a.value == "" || (a.name == "addr" && IsSocket(a.value)) {
 			continue
 		}
 		if _, _, err := net.SplitHostPort(a.value); err != nil {
@@ -67,7 +68,7 @@ func (c *Config) validate() (errs []error) {
 		bad("tls-cert: http-tls and tls-client-ca need a certificate")
 	}
 	if !c.Insecure {
-		if c.Addr != "" && !Loopback(c.Addr) && len(c.Users) == 0 && c.Password == "" {
+		if c.Addr != "" && !IsSocket(c.Addr) && !Loopback(c.Addr) && len(c.Users) == 0 && c.Password == "" {
 			bad("addr: %s can be reached from other machines, but nobody has to log in: name users in the file, set a password, or say --insecure", c.Addr)
 		}
 		// An lmstfy file may bring accounts; the daemon looks again.
@@ -77,6 +78,9 @@ func (c *Config) validate() (errs []error) {
 	}
 	return errs
 }
+
+// IsSocket says whether an address is the path of a Unix socket: it has a slash.
+func IsSocket(addr string) bool { return strings.Contains(addr, "/") }
 
 // Loopback says whether host:port can be reached from this machine only.
 func Loopback(addr string) bool {

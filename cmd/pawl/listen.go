@@ -24,7 +24,14 @@ func listen(c *config.Config, secure *tlsFiles) (l listeners, err error) {
 			l.close()
 		}
 	}()
-	if c.Addr != "" {
+	switch {
+	case config.IsSocket(c.Addr):
+		unix, err := listenUnix(c.Addr)
+		if err != nil {
+			return l, fmt.Errorf("addr: %w", err)
+		}
+		l.resp = append(l.resp, unix)
+	case c.Addr != "":
 		tcp, err := net.Listen("tcp", c.Addr)
 		if err != nil {
 			return l, fmt.Errorf("addr: %w", err)

@@ -68,7 +68,11 @@ func (o object) MarshalJSON() ([]byte, error) {
 		}
 		buf.Truncate(buf.Len() - 1) // the encoder's line end
 		buf.WriteByte(':')
-		if err := printJSON(&buf, valueJSON(o[i+1])); err != nil {
+		value := valueJSON(o[i+1])
+		if o[i].Text == "attrs" { // names and values in an array, as Moxy's replies are
+			value = object(o[i+1].Elems)
+		}
+		if err := printJSON(&buf, value); err != nil {
 			return nil, err
 		}
 		buf.Truncate(buf.Len() - 1)

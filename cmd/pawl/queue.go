@@ -176,7 +176,7 @@ func peekRow(table interface{ Write([]byte) (int, error) }, job client.Value) {
 		}
 		return "-"
 	}
-	row(table, job.Field("task_id").Text, inline(job.Field("priority")), inline(job.Field("attempt")), inline(job.Field("failures")),
+	row(table, job.Field("id").Text, inline(job.Field("priority")), inline(job.Field("attempt")), inline(job.Field("failures")),
 		first("enqueued_at"), first("deadline", "due_at", "died_at"), printable(job.Field("reason").Text, 30), printable(job.Field("payload").Text, 40))
 }
 
@@ -372,15 +372,23 @@ func cronCommand() subcommand {
 				fmt.Fprintln(e.stderr, "pawl: no such schedule")
 				return negative()
 			}
-			if args[0] == "list" && !r.asJSON {
-				return printCrons(e, v)
+			if args[0] == "list" {
+				return printCrons(e, r, v)
 			}
 			return r.printReply(e, v)
 		}
 	})
 }
 
-func printCrons(e *env, v client.Value) error {
+func printCrons(e *env, r *remote, v client.Value) error {
+	if r.asJSON {
+		for _, c := range v.Elems {
+			if err := printJSON(e.stdout, object(c.Elems)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	table := newTable(e.stdout, "NAME", "SPEC", "ZONE", "QUEUE", "NEXT", "LAST")
 	for _, c := range v.Elems {
 		row(table, printable(c.Field("name").Text, 40), c.Field("spec").Text, c.Field("tz").Text, printable(c.Field("queue").Text, 40),
