@@ -78,43 +78,51 @@ func (c *checker) checkApart() {
 		op    *Op
 		total int
 	}
-	last := map[string]look{}
-	busy := map[string]Time{} // when the last operation on the queue was certainly over
-	touch := func(queue string, op *Op) {
-		delete(last, queue)
-		busy[queue] = max(busy[queue], op.Return)
-	}
-	jobQueue := func(nonce uint64) string {
-		if j := c.byName[nonce]; j != nil && len(j.enqueues) > 0 {
-			return j.enqueues[0].Queue
+	looks := map[string][]look{}
+	deeds := map[string][]*Op{} // whatever may have changed a queue, by call
+	lease := func(op *Op) string {
+		if gs := c.leases[op.Lease]; len(gs) > 0 {
+			return gs[0].fetch.Queue
 		}
 		return ""
 	}
 	for _, op := range c.ops { // by call
 		switch op.Kind {
 		case Stats:
-			if op.Outcome != OK || op.Count == nil || op.Count.Delayed < 0 {
-				continue
-			}
-			now := look{op, op.Count.Ready + op.Count.Processing + op.Count.Dead + op.Count.Delayed}
-			if before, ok := last[op.Queue]; ok && before.total != now.total {
-				c.report("S12", "%q held %d jobs at %v and %d at %v, with nothing done to it between",
-					op.Queue, before.total, before.op.Return, now.total, now.op.Return)
-			}
-			if op.Call > busy[op.Queue] {
-				last[op.Queue] = now
+			if op.Outcome == OK && op.Count != nil && op.Count.Delayed >= 0 {
+				n := op.Count
+				looks[op.Queue] = append(looks[op.Queue], look{op, n.Ready + n.Processing + n.Dead + n.Delayed})
 			}
 		case Peek:
 		case Ack, Nack, Release, Bury, Extend:
-			if gs := c.leases[op.Lease]; len(gs) > 0 {
-				touch(jobQueue(gs[0].Nonce), op)
-			}
+			deeds[lease(op)] = append(deeds[lease(op)], op)
 		case Delete, Edit:
-			touch(jobQueue(op.Nonce), op)
+			queue := ""
+			if j := c.byName[op.Nonce]; len(j.enqueues) > 0 {
+				queue = j.enqueues[0].Queue
+			}
+			deeds[queue] = append(deeds[queue], op)
 		default:
-			touch(op.Queue, op)
-			for _, q := range op.Or {
-				touch(q, op)
+			for _, queue := range append([]string{op.Queue}, op.Or...) {
+				deeds[queue] = append(deeds[queue], op)
+			}
+		}
+	}
+	for queue, ls := range looks {
+		ops, k, latest := deeds[queue], 0, Time(-1) // latest return of those called so far
+		slices.SortFunc(ls, func(a, b look) int { return cmp.Compare(a.op.Return, b.op.Return) })
+		for i, b := range ls {
+			for ; k < len(ops) && ops[k].Call < b.op.Return; k++ {
+				if ops[k].Outcome != No {
+					latest = max(latest, ops[k].Return)
+				}
+			}
+			if i == 0 {
+				continue
+			}
+			if a := ls[i-1]; a.op.Return < b.op.Call && latest < a.op.Call && a.total != b.total {
+				c.report("S12", "%q held %d jobs at %v and %d at %v, with nothing done to it between",
+					queue, a.total, a.op.Return, b.total, b.op.Return)
 			}
 		}
 	}
