@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -27,6 +28,10 @@ func runCalls(ctx context.Context, args []string) error {
 		return err
 	}
 	defer l.close()
+	// The tracer resolves the directory before the daemon makes it.
+	if err := os.Mkdir(l.data(), 0o700); err != nil {
+		return err
+	}
 	sup, err := l.supervisor(l.data(), small...)
 	if err != nil {
 		return err

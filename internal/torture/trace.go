@@ -33,7 +33,7 @@ func runTrace(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errImpossible, err)
 	}
-	sup, err := l.supervisor(l.data(), "--generation-size", "16KiB", "--snapshot-bytes", "32KiB")
+	sup, err := l.supervisor(l.data(), "--generation-size", "16KiB", "--snapshot-bytes", "64KiB")
 	if err != nil {
 		return err
 	}

@@ -112,11 +112,11 @@ func (w *client) listDead(q queue) error {
 		if v.isError() {
 			return fmt.Errorf("peek at the dead letters: %s", v.text)
 		}
-		if len(v.items) == 0 {
-			break
+		if len(v.items) != 2 {
+			return fmt.Errorf("peek at the dead letters: an answer of %d parts", len(v.items))
 		}
 		cursor = v.items[0].text
-		for _, item := range v.items[1:] {
+		for _, item := range v.items[1].items {
 			nonce, intact := readPayload(item.fields()["payload"].text)
 			if !intact {
 				failure = fmt.Errorf("dead letter %q of %s is not what was enqueued", item.fields()["id"].text, q.name)
@@ -124,7 +124,7 @@ func (w *client) listDead(q queue) error {
 			}
 			shown = append(shown, nonce)
 		}
-		if cursor == "" || len(v.items) == 1 {
+		if cursor == "" {
 			break
 		}
 	}
