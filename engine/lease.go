@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"pawl/state"
 )
 
@@ -18,6 +20,12 @@ func (e *Engine) ack(c *Ack) error {
 	c.Done = c.Done[:0]
 	for _, id := range c.Leases {
 		if err := e.room(recordRoom); err != nil {
+			if slices.Contains(c.Done, true) {
+				// A refusal would say that nothing was finished. What is not
+				// finished keeps its lease.
+				c.Done = append(c.Done, make([]bool, len(c.Leases)-len(c.Done))...)
+				return nil
+			}
 			return err
 		}
 		slot, ok := e.st.LookupLease(id, e.now)
