@@ -14,6 +14,7 @@ import (
 
 	"pawl/internal/torture/blockdisk"
 	"pawl/internal/torture/daemon"
+	"pawl/internal/torture/history"
 	"pawl/internal/torture/workload"
 )
 
@@ -200,9 +201,13 @@ func runSick(ctx context.Context, args []string) error {
 				return err
 			}
 			r.disk.Fail(int64(k), !*once)
+			if err := sup.WaitGone(ctx); err != nil {
+				return l.broken("write %d failed and the daemon went on: %v", k, err)
+			}
+			l.rec.Event(history.Event{Kind: history.SyncFailed, Incarnation: sup.Incarnation()})
 			code, err := sup.WaitExit(ctx)
 			if err != nil {
-				return l.broken("write %d failed and the daemon went on: %v", k, err)
+				return err
 			}
 			if code != 74 {
 				return l.broken("write %d failed and the daemon ended with %d: %s", k, code, sup.Stderr())

@@ -15,6 +15,7 @@ import (
 	"pawl/internal/seeds"
 	"pawl/internal/torture/daemon"
 	"pawl/internal/torture/history"
+	"pawl/internal/torture/workload"
 )
 
 // small makes the daemon's log and snapshots so small that a short run passes
@@ -123,6 +124,11 @@ func (l *lab) judge(faults int) error {
 	if *l.saveAlways != "" {
 		if err := saveHistory(*l.saveAlways, h); err != nil {
 			return err
+		}
+	}
+	for i := range h.Ops {
+		if op := &h.Ops[i]; op.Outcome == history.No && !workload.Expected(op.Error) {
+			return l.broken("a client's %s was refused: %s", op.Kind, op.Error)
 		}
 	}
 	if report.OK() {

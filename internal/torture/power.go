@@ -183,7 +183,8 @@ func runLie(ctx context.Context, args []string) error {
 	}
 	if err := sup.WaitReady(ctx); err != nil {
 		if errors.Is(err, daemon.ErrExited) {
-			fmt.Printf("lie: 1 faults, reported: the daemon refuses to start: %v\n", err)
+			lines := strings.Split(strings.TrimSpace(sup.Stderr()), "\n")
+			fmt.Printf("lie: 1 faults, reported: the daemon refuses to start: %s\n", lines[len(lines)-1])
 			return nil
 		}
 		return err

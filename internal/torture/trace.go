@@ -38,7 +38,6 @@ func runTrace(ctx context.Context, args []string) error {
 		return err
 	}
 	defer sup.Close()
-	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients, Payload: 512}, sup, l.rec)
 	checked, synced := 0, 0
 	for n := range *starts {
 		out := filepath.Join(l.dir, fmt.Sprintf("trace%d", n))
@@ -48,6 +47,7 @@ func runTrace(ctx context.Context, args []string) error {
 		if err := l.start(ctx, sup); err != nil {
 			return err
 		}
+		crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients, First: n * *clients, Payload: 512}, sup, l.rec)
 		marks, err := crew.EnqueueMarked(ctx, *jobs)
 		if err != nil {
 			return err

@@ -29,6 +29,7 @@ type Target interface {
 type Options struct {
 	Seed    uint64
 	Clients int // 16
+	First   int // number of the first client; crews on one history must not share numbers
 	Queues  int // 8
 	// Lease is the longest lease, 2 s; the shortest is 50 ms.
 	Lease time.Duration
@@ -149,6 +150,7 @@ type enqueued struct {
 }
 
 func (c *Crew) client(number int) *client {
+	number += c.opt.First
 	return &client{
 		Crew: c, number: number, queues: c.queues(),
 		rng: seeds.New(c.opt.Seed + uint64(number)*0x9e3779b97f4a7c15),
@@ -249,6 +251,21 @@ func outcomeOf(v value) history.Outcome {
 	return history.No
 }
 
+// Expected tells whether a refusal is one that a correct client can meet here:
+// about leases that ended, jobs that are busy or gone, storage and starting.
+// Any other is a mistake, of the client or of the daemon.
+func Expected(refusal string) bool {
+	switch word, _, _ := strings.Cut(refusal, " "); word {
+	case "LOADING", "MISCONF", "BUSYJOB", "EXECABORT":
+		return true
+	}
+	return refusal == history.NoLease || refusal == noJob || refusal == "ERR job does not exist" ||
+		strings.Contains(refusal, "shutting down") || strings.Contains(refusal, "closed")
+}
+
+// noJob stands for the answer 0 of JOB DELETE.
+const noJob = "nothing to delete"
+
 // work does one thing.
 func (w *client) work(ctx context.Context) {
 	if !w.connected(ctx) {
@@ -308,7 +325,7 @@ func (w *client) job(q queue) (history.Op, []string, string) {
 		}
 		if w.rng.IntN(4) == 0 {
 			op.Backoff = true
-			args = append(args, "BACKOFF", "20", "200")
+			args = append(args, "BACKOFF", "20", "MAX", "200")
 		}
 	case grouped:
 		op.Unordered = true
@@ -482,7 +499,7 @@ func (w *client) meddle(q queue) {
 		op := history.Op{Kind: history.Delete, Nonce: m.nonce, Job: m.id}
 		w.do(op, func(op *history.Op, v value) {
 			if v.num == 0 {
-				op.Error = "no such job"
+				op.Error = noJob
 			}
 		}, "JOB", "DELETE", m.id)
 		w.mine = append(w.mine[:i], w.mine[i+1:]...)
