@@ -57,14 +57,19 @@ func (s *Server) Run(ctx context.Context) error {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	for {
-		if e := s.currentEngine(); e != nil {
-			s.history.take(e, time.Now())
-		}
+		s.Sample()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
 		}
+	}
+}
+
+// Sample takes one sample now, if there is an engine.
+func (s *Server) Sample() {
+	if e := s.currentEngine(); e != nil {
+		s.history.take(e, time.Now())
 	}
 }
 
