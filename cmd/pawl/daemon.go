@@ -185,6 +185,7 @@ func (d *daemon) run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { reaper.New(e).Run(reaping) })
 	beside.Go(func() { d.watch(reaping, e) })
+	beside.Go(func() { d.admin.Run(reaping) })
 	beside.Go(func() { d.reloads(reaping, hup) })
 	if s := d.scrubber.Load(); s != nil {
 		beside.Go(func() { s.Run(reaping) })
