@@ -84,13 +84,14 @@ func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (
 	for range batches {
 		empty <- new(batch)
 	}
+	total := src.logBytes() // before the reader notes in the history what it finds
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer close(full)
 		src.readGroups(ctx, r, full, empty)
 	}()
-	err = src.applyAll(ctx, st, full, empty)
+	err = src.applyAll(ctx, st, total, full, empty)
 	cancel()
 	<-done
 	if err != nil {
@@ -146,9 +147,9 @@ func (src *source) readGroups(ctx context.Context, r *wal.Reader, full chan<- *b
 	}
 }
 
-// applyAll applies batches until the last, an error, or the end of ctx.
-func (src *source) applyAll(ctx context.Context, st *state.State, full <-chan *batch, empty chan<- *batch) error {
-	total := src.logBytes()
+// applyAll applies batches until the last, an error, or the end of ctx. total is
+// how many bytes of log there are, for the progress.
+func (src *source) applyAll(ctx context.Context, st *state.State, total int64, full <-chan *batch, empty chan<- *batch) error {
 	for b := range full {
 		err := src.applyBatch(st, b)
 		if err == nil && b.err != nil {
