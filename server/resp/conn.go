@@ -340,9 +340,10 @@ func (c *conn) makeRoom() bool {
 	case empty && len(in.buf) > maxReadBytes:
 		// A large command is over; its buffer is not kept for the next one.
 		return c.resize(flushBytes)
-	case empty && c.lastFull && len(in.buf) < maxReadBytes && !c.strange.Load():
-		// More than fits came at once: read more at once. No need to wait for
-		// room, though.
+	case c.lastFull && len(in.buf) < maxReadBytes && !c.strange.Load():
+		// More than fits came at once: read more at once, or a pipeline is cut
+		// into batches of the small array, each with a commit of its own. No need
+		// to wait for room, though.
 		if size := int64(in.nextSize()); c.srv.ceiling.admit(size - in.pooled()) {
 			c.held.Add(size - in.pooled())
 			in.swap(int(size))
