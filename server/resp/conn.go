@@ -38,7 +38,8 @@ type conn struct {
 
 	in       input
 	frame    framer
-	lastFull bool // the last read filled the input
+	lastFull bool  // the last read filled the input
+	began    int64 // server clock when the command that is not complete began to come; -1 is none
 	b        *batch
 	resp3    bool
 	reply    replyMode
@@ -99,7 +100,7 @@ func newConn(s *Server, nc net.Conn, id int64) *conn {
 		created: time.Now(),
 		watch:   make(chan readResult, 1),
 		unblock: make(chan bool, 1),
-		proto:   2, queued: -1,
+		began:   -1, proto: 2, queued: -1,
 	}
 	c.in.buf = c.in.small[:]
 	limits := s.limits
@@ -142,6 +143,16 @@ func isTLS(nc net.Conn) bool {
 func (c *conn) enter(p phase) {
 	c.since.Store(c.srv.clock.Load())
 	c.phase.Store(uint32(p))
+}
+
+// enterPartial is enter for reading the rest of a command. Its time runs from
+// the first byte of the command: bytes that trickle in do not help.
+func (c *conn) enterPartial() {
+	if c.began < 0 {
+		c.began = c.srv.clock.Load()
+	}
+	c.since.Store(c.began)
+	c.phase.Store(uint32(phasePartial))
 }
 
 // nudge wakes the goroutine out of a read. It goes on reading if there is
@@ -243,8 +254,8 @@ func (c *conn) fill() bool {
 		}
 		if c.in.start == c.in.end && !c.frame.inFrame {
 			c.enter(phaseIdle)
-		} else if phase(c.phase.Load()) != phasePartial {
-			c.enter(phasePartial) // the time runs from the first byte, not from the last
+		} else {
+			c.enterPartial()
 		}
 		n, err := c.read()
 		if n > 0 {
@@ -410,6 +421,9 @@ func (c *conn) step() bool {
 	n, v, text := c.frame.next(c.in.bytes())
 	packet := c.in.bytes()[:n]
 	c.in.take(n)
+	if v != needMore {
+		c.began = -1
+	}
 	switch v {
 	case needMore:
 		return false

@@ -30,13 +30,15 @@ type daemon struct {
 	addr string
 	dir  string
 	stop func()
+
+	grace time.Duration // of Shutdown
 }
 
 // startDaemon starts one on a new directory. Its end is checked: the shutdown
 // must answer everybody, and the engine must close.
 func startDaemon(t testing.TB, opt resp.Options) *daemon {
 	t.Helper()
-	d := &daemon{t: t, dir: t.TempDir()}
+	d := &daemon{t: t, dir: t.TempDir(), grace: patience}
 	d.listen(opt)
 	d.openEngine()
 	return d
@@ -45,7 +47,7 @@ func startDaemon(t testing.TB, opt resp.Options) *daemon {
 // startLoading starts one without an engine.
 func startLoading(t testing.TB, opt resp.Options) *daemon {
 	t.Helper()
-	d := &daemon{t: t, dir: t.TempDir()}
+	d := &daemon{t: t, dir: t.TempDir(), grace: patience}
 	d.listen(opt)
 	return d
 }
@@ -66,7 +68,7 @@ func (d *daemon) listen(opt resp.Options) {
 			return
 		}
 		stopped = true
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), d.grace)
 		defer cancel()
 		if err := d.s.Shutdown(ctx); err != nil && !errors.Is(err, resp.ErrShutdown) {
 			d.t.Errorf("shutdown: %v", err)
@@ -78,7 +80,7 @@ func (d *daemon) listen(opt resp.Options) {
 			d.t.Errorf("after shutdown: %+v", n)
 		}
 		if d.e != nil {
-			if err := d.e.Close(ctx); err != nil {
+			if err := d.e.Close(context.Background()); err != nil {
 				d.t.Errorf("close engine: %v", err)
 			}
 		}

@@ -49,8 +49,8 @@ const (
 	flushBytes     = 64 << 10
 	directBytes    = 16 << 10 // a payload from here on is written from where it is
 	maxReadBytes   = 256 << 10
-	maxMonitorLag  = 4096             // lines a MONITOR client may be behind
-	stopGrace      = 10 * time.Second // Shutdown
+	maxMonitorLag  = 4096            // lines a MONITOR client may be behind
+	stopGrace      = 5 * time.Second // Shutdown; the engine needs some of the ten seconds, too
 	lingerTime     = 500 * time.Millisecond
 	failuresPerSec = 10 // wrong passwords of one address before it is slowed
 )

@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -152,7 +153,13 @@ func New(opt Options) *Server {
 	rand.Read(id[:])
 	s.runID = hex.EncodeToString(id[:])
 	s.slow.setDefaults()
-	s.settings = append(s.ownSettings(), opt.Settings...)
+	s.settings = s.ownSettings()
+	for _, setting := range opt.Settings {
+		same := func(own Setting) bool { return own.Name == setting.Name }
+		if !slices.ContainsFunc(s.settings, same) { // its own values are what the server really does
+			s.settings = append(s.settings, setting)
+		}
+	}
 	s.users.Store(configuredUsers(opt))
 	return s
 }
@@ -276,7 +283,7 @@ func setKeepAlive(nc net.Conn) {
 }
 
 // Shutdown stops accepting, answers what was received, wakes the blocked and
-// closes all connections. When ctx ends first, or after ten seconds, what is
+// closes all connections. When ctx ends first, or after five seconds, what is
 // left is cut off and the error is ErrShutdown; in any case it returns only
 // when no connection is left, so call it before Engine.Close.
 func (s *Server) Shutdown(ctx context.Context) error {

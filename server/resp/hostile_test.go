@@ -1,0 +1,368 @@
+package resp_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pawl/engine"
+	"pawl/server/resp"
+)
+
+// startFake is a server with an engine in memory.
+func startFake(t testing.TB, opt resp.Options) (*daemon, *fakeEngine) {
+	t.Helper()
+	d := startLoading(t, opt)
+	f := newFakeEngine()
+	if err := d.s.SetEngine(f); err != nil {
+		t.Fatal(err)
+	}
+	return d, f
+}
+
+func TestTooManyClients(t *testing.T) {
+	d, _ := startFake(t, resp.Options{Limits: resp.Limits{Clients: 2}})
+	d.dial().expect("+PONG", "PING")
+	second := d.dial()
+	second.expect("+PONG", "PING")
+	if got, want := d.dial().closed(), "-ERR max number of clients reached\r\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	second.nc.Close()
+	d.until("there is room again", func() bool { return d.s.Numbers().Connected == 1 })
+	d.dial().expect("+PONG", "PING")
+	if n := d.s.Numbers(); n.Refused != 1 || n.Accepted != 3 {
+		t.Errorf("got %d refused, %d accepted, want 1 and 3", n.Refused, n.Accepted)
+	}
+}
+
+// closedFor waits for the server to close a connection for a cause.
+func closedFor(t *testing.T, d *daemon, c *peer, cause string) {
+	t.Helper()
+	c.closed()
+	d.until(cause, func() bool { return d.s.Numbers().Closed[cause] == 1 })
+}
+
+func TestSlowSenderIsClosed(t *testing.T) {
+	d, _ := startFake(t, resp.Options{Limits: resp.Limits{CommandTime: 200 * time.Millisecond}})
+	idle := d.dial()
+	idle.expect("+PONG", "PING")
+	slow := d.dial()
+	stop := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() { // progress does not help: the time is for the whole command
+		for range 10_000 {
+			if _, err := slow.nc.Write([]byte("*")); err != nil {
+				return
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	})
+	closedFor(t, d, slow, "slow_command")
+	close(stop)
+	sending.Wait()
+	idle.expect("+PONG", "PING")
+}
+
+func TestStrangerMustLogInInTime(t *testing.T) {
+	d, _ := startFake(t, resp.Options{Password: "x", Limits: resp.Limits{LoginTime: 200 * time.Millisecond}})
+	in := d.dial()
+	in.expect("+OK", "AUTH", "x")
+	closedFor(t, d, d.dial(), "login")
+	in.expect("+PONG", "PING")
+}
+
+func TestIdleClientIsClosed(t *testing.T) {
+	d, _ := startFake(t, resp.Options{Limits: resp.Limits{IdleTime: 200 * time.Millisecond}})
+	waiting := d.dial()
+	waiting.send(command("FETCH", "q", "1000", "WAIT", "3600000"))
+	d.until("it waits", func() bool { return d.s.Numbers().Blocked == 1 })
+	closedFor(t, d, d.dial(), "idle")
+	if d.s.Numbers().Blocked != 1 {
+		t.Error("a client that waits for a job was taken for an idle one")
+	}
+}
+
+// A client that takes jobs and does not read blocks nobody, is closed, and what
+// it did not get goes back in order.
+func TestUnreadRepliesGiveTheirJobsBack(t *testing.T) {
+	d, f := startFake(t, resp.Options{Limits: resp.Limits{WriteTime: 300 * time.Millisecond}})
+	const jobs, size = 40, 1 << 20
+	in := d.dial()
+	for i := range jobs {
+		in.do("ENQUEUE", "q", fmt.Sprintf("%02d", i)+strings.Repeat("x", size-2))
+	}
+	lazy := d.dial()
+	lazy.nc.(*net.TCPConn).SetReadBuffer(4096)
+	lazy.send(strings.Repeat(command("FETCH", "q", "60000"), jobs))
+	d.until("it is closed", func() bool { return d.s.Numbers().Closed["slow_reader"] == 1 })
+	in.expect("+PONG", "PING")
+	d.until("jobs are back", func() bool { return f.lost() > 0 && len(f.readyIn("q"))+f.held() == jobs })
+
+	back := f.readyIn("q")
+	if len(back) < jobs/4 {
+		t.Errorf("only %d of %d jobs are back", len(back), jobs)
+	}
+	for i, payload := range back {
+		if want := fmt.Sprintf("%02d", jobs-len(back)+i); payload[:2] != want {
+			t.Fatalf("job %d of those that are back: got %s, want %s", i, payload[:2], want)
+		}
+	}
+	if held := f.held(); held+len(back) != jobs {
+		t.Errorf("%d jobs are held and %d are ready, of %d", held, len(back), jobs)
+	}
+}
+
+// The buffers of all clients together stay under the ceiling at every moment,
+// and the server lives on.
+func TestBufferCeiling(t *testing.T) {
+	const ceiling = 16 << 20
+	d, _ := startFake(t, resp.Options{Limits: resp.Limits{BufferBytes: ceiling}})
+	stop := make(chan struct{})
+	var highest int64
+	var watching, clients sync.WaitGroup
+	watching.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				highest = max(highest, d.s.Numbers().BufferBytes)
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
+	// Each announces a payload, sends most of it, and stops.
+	most := "*3\r\n$7\r\nENQUEUE\r\n$1\r\nq\r\n$1048576\r\n" + strings.Repeat("x", 1<<20-1)
+	for range 60 {
+		c := d.dial()
+		clients.Go(func() {
+			io.WriteString(c.nc, most)
+			io.Copy(io.Discard, c.nc)
+		})
+	}
+	d.until("somebody is closed", func() bool { return d.s.Numbers().Closed["buffers"] > 0 })
+	other := d.dial()
+	for range 20 {
+		other.expect("+PONG", "PING")
+	}
+	d.stop()
+	close(stop)
+	watching.Wait()
+	clients.Wait()
+	if highest > ceiling {
+		t.Errorf("buffers held %d bytes, over the ceiling of %d", highest, ceiling)
+	}
+	if highest < ceiling/4 {
+		t.Errorf("buffers held %d bytes at most: the test did not fill them", highest)
+	}
+}
+
+// Those who announce much and send little cost little.
+func TestAnnouncedLengthsAllocateNothing(t *testing.T) {
+	d, _ := startFake(t, resp.Options{})
+	var all []*peer
+	for range 200 {
+		c := d.dial()
+		c.send(command("PING") + "*3\r\n$7\r\nENQUEUE\r\n$1\r\nq\r\n$1048576\r\nx")
+		all = append(all, c)
+	}
+	for _, c := range all {
+		if got := c.reply(); got != "+PONG" {
+			t.Fatalf("got %s", got)
+		}
+	}
+	if held := d.s.Numbers().BufferBytes; held > 200*4096 {
+		t.Errorf("200 announcements hold %d bytes", held)
+	}
+}
+
+// An idle connection gives its buffer back.
+func TestIdleConnectionsHoldNothing(t *testing.T) {
+	d, _ := startFake(t, resp.Options{})
+	c := d.dial()
+	c.do("ENQUEUE", "q", strings.Repeat("x", 1<<20))
+	d.until("its buffer is back", func() bool { return d.s.Numbers().BufferBytes == 0 })
+	c.expect("+PONG", "PING")
+}
+
+func TestShutdownIsBounded(t *testing.T) {
+	d, f := startFake(t, resp.Options{})
+	idle := d.dial()
+	idle.expect("+PONG", "PING")
+	half := d.dial()
+	half.send("*2\r\n$4\r\nECHO\r\n$5\r\nhel")
+	waiting := d.dial()
+	waiting.send(command("FETCH", "none", "1000", "WAIT", "3600000"))
+	stuck := d.dial()
+	stuck.nc.(*net.TCPConn).SetReadBuffer(4096)
+	idle.do("ENQUEUE", "big", strings.Repeat("x", 1<<20))
+	for range 30 {
+		idle.do("ENQUEUE", "big", strings.Repeat("x", 1<<20))
+	}
+	stuck.send(strings.Repeat(command("FETCH", "big", "60000"), 31))
+	d.until("they are where they should be", func() bool { return d.s.Numbers().Blocked == 1 && f.held() > 0 })
+
+	began := time.Now()
+	d.grace = time.Second
+	d.stop()
+	if took := time.Since(began); took > patience {
+		t.Errorf("took %v", took)
+	}
+	if got := waiting.closed(); got != "$-1\r\n" {
+		t.Errorf("who waited was told %q", got)
+	}
+	if got := idle.closed(); got != "" {
+		t.Errorf("who was idle was told %q", got)
+	}
+	if got := half.closed(); got != "" {
+		t.Errorf("who had sent half a command was told %q", got)
+	}
+	if f.lost() == 0 {
+		t.Error("what could not be written was not given back")
+	}
+	if _, err := net.Dial("tcp", d.addr); err == nil {
+		t.Error("connections are still taken")
+	}
+}
+
+// Everything received when the shutdown begins is answered, in order, or
+// untouched.
+func TestShutdownAnswersWhatWasReceived(t *testing.T) {
+	d := startDaemon(t, resp.Options{})
+	c := d.dial()
+	const sent = 5000
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		var b bytes.Buffer
+		for i := range sent {
+			b.WriteString(command("ENQUEUE", "q", fmt.Sprint(i)))
+		}
+		c.nc.Write(b.Bytes())
+	})
+	if got := c.reply(); !strings.HasPrefix(got, `["task_id"`) {
+		t.Fatal(got)
+	}
+	answered := make(chan int)
+	go func() {
+		n := 1
+		for {
+			if _, err := readReply(c.r); err != nil {
+				break
+			}
+			n++
+		}
+		answered <- n
+	}()
+	d.stop()
+	got := <-answered
+	sending.Wait()
+
+	again := startLoading(t, resp.Options{})
+	again.dir = d.dir
+	again.openEngine()
+	want := fmt.Sprintf(`["ready" %d `, got)
+	if stats := again.dial().do("STATS", "q"); !strings.HasPrefix(stats, want) {
+		t.Errorf("%d were answered, but after the next start: %s", got, stats)
+	}
+}
+
+// A client that was killed while it waited must not swallow the next job.
+func TestDeadWaiterTakesNothing(t *testing.T) {
+	d, f := startFake(t, resp.Options{})
+	for range 50 {
+		dead := d.dial()
+		dead.send(command("FETCH", "q", "60000", "WAIT", "3600000"))
+		d.until("it waits", func() bool { return d.s.Numbers().Blocked == 1 })
+		dead.nc.(*net.TCPConn).SetLinger(0) // a reset
+		dead.nc.Close()
+		d.until("its end is noticed", func() bool { return d.s.Numbers().Blocked == 0 })
+		c := d.dial()
+		c.do("ENQUEUE", "q", "x")
+		if got := c.do("FETCH", "q", "60000"); !strings.Contains(got, `"payload" "x"`) {
+			t.Fatalf("the job is gone: %s", got)
+		}
+		c.nc.Close()
+	}
+	if f.lost() != 0 {
+		t.Errorf("%d jobs had to be given back", f.lost())
+	}
+}
+
+// The pipeline behind a FETCH that waits is bounded and not lost.
+func TestPipelineBehindAWait(t *testing.T) {
+	d, _ := startFake(t, resp.Options{})
+	c := d.dial()
+	payload := strings.Repeat("y", 1000)
+	c.send(command("FETCH", "q", "60000", "WAIT", "3600000"))
+	d.until("it waits", func() bool { return d.s.Numbers().Blocked == 1 })
+	const more = 3000
+	var sending sync.WaitGroup
+	sending.Go(func() { io.WriteString(c.nc, strings.Repeat(command("ECHO", payload), more)) })
+	other := d.dial()
+	d.until("some of it is read", func() bool { return d.s.Numbers().BytesIn > 100_000 })
+	if held := d.s.Numbers().BufferBytes; held > 2<<20 {
+		t.Errorf("%d bytes are held behind a FETCH that waits", held)
+	}
+	other.do("ENQUEUE", "q", "x")
+	if got := c.reply(); !strings.Contains(got, `"payload" "x"`) {
+		t.Fatalf("got %s", got)
+	}
+	for i := range more {
+		if got := c.reply(); got != `"`+payload+`"` {
+			t.Fatalf("reply %d: got %.50s", i, got)
+		}
+	}
+	sending.Wait()
+}
+
+func TestStorageFailureReachesEveryReply(t *testing.T) {
+	d, f := startFake(t, resp.Options{})
+	c := d.dial()
+	waiting := d.dial()
+	waiting.send(command("FETCH", "q", "1000", "WAIT", "3600000"))
+	d.until("it waits", func() bool { return d.s.Numbers().Blocked == 1 })
+	f.mu.Lock()
+	f.waitErr = fmt.Errorf("sync: %w", errFake)
+	f.mu.Unlock()
+	c.send(command("PING") + command("ENQUEUE", "p", "x") + command("STATS", "p") + command("PING"))
+	for _, want := range []string{"+PONG", "-ERR internal error", "-ERR internal error", "+PONG"} {
+		if got := c.reply(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	close(f.failed)
+	if got, want := waiting.reply(), "-ERR internal error"; got != want {
+		t.Errorf("who waited: got %s, want %s", got, want)
+	}
+}
+
+var errFake = errors.New("no word for this")
+
+// A job whose body is rotten is passed; one that cannot be read now is not lost.
+func TestDamagedBodyIsPassed(t *testing.T) {
+	d, f := startFake(t, resp.Options{})
+	c := d.dial()
+	for _, p := range []string{"bad1", "bad2", "good", "bad3"} {
+		c.do("ENQUEUE", "q", p)
+	}
+	f.mu.Lock()
+	for _, p := range []string{"bad1", "bad2", "bad3"} {
+		f.loadErr[p] = fmt.Errorf("read: %w", engine.ErrDamaged)
+	}
+	f.mu.Unlock()
+	if got := c.do("FETCH", "q", "1000"); !strings.Contains(got, `"payload" "good"`) {
+		t.Errorf("got %s", got)
+	}
+	c.expect("[]", "FETCH", "q", "1000", "COUNT", "5")
+}
