@@ -326,7 +326,9 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 		return nil, withExit(exitIO, err)
 	}
 	d.admin.SetEngine(e)
-	d.resp.SetEngine(e)
+	if err := d.resp.SetEngine(e); err != nil {
+		return nil, withExit(exitIO, err)
+	}
 	if c.ScrubRate > 0 && !c.Ephemeral {
 		d.scrubber.Store(&recovery.Scrubber{Dir: store.Dir, Identity: store.Identity, BytesPerSecond: int64(c.ScrubRate), Found: d.rot})
 	}
