@@ -164,6 +164,9 @@ func parseUsers(lines map[string]string) (users []acl.User, err error) {
 func (d *daemon) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	tuning, stopTuning := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopTuning()
+	go tuneGC(tuning)
 	// From here on SIGHUP must not end the process, not even while it recovers.
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -194,12 +197,10 @@ func (d *daemon) run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case <-e.Failed():
-		// What waits is told UNKNOWN; what comes now is told MISCONF. Then we
-		// go: only recovery can say what is on disk.
-		err := fmt.Errorf("the storage failed: %w", e.Failure())
-		d.log.Error("the storage failed", "error", e.Failure())
+		// The engine has said why. What waits is told UNKNOWN, what comes now is
+		// told MISCONF, then we go: only recovery can say what is on disk.
 		d.stopEdges(failTime)
-		return withExit(exitIO, err)
+		return &exitError{code: exitIO}
 	}
 	d.log.Info("stopping", "reason", stopReason(ctx))
 	d.notify.stopping()

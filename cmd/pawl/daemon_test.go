@@ -285,3 +285,11 @@ func TestStopWithClients(t *testing.T) {
 		t.Error("the blocked fetch was not answered")
 	}
 }
+
+func TestGCPercent(t *testing.T) {
+	for live, want := range map[uint64]int{0: 800, 1 << 20: 800, 8 << 20: 800, 64 << 20: 100, 320 << 20: 20, 640 << 20: 10, 10 << 30: 10} {
+		if got := gcPercent(live); got != want {
+			t.Errorf("with %d MiB live: got %d %%, want %d", live>>20, got, want)
+		}
+	}
+}

@@ -66,11 +66,18 @@ func serve(ctx context.Context, e *env, set *config.Set) error {
 		log.Warn("an OK does not mean on disk: a power failure may lose acknowledged work", "sync", c.Sync.String())
 	}
 	err = d.run(ctx)
-	if err != nil {
+	var said *exitError
+	switch {
+	case err == nil:
+		log.Info("stopped")
+	case errors.As(err, &said) && said.err == nil:
+		log.Info("stopped", "exit", said.code)
+	default:
 		log.Error("stopped", "error", err, "exit", exitCode(err))
-		return err
 	}
-	log.Info("stopped")
+	if err != nil {
+		return &exitError{code: exitCode(err)} // the log has the rest
+	}
 	return nil
 }
 
