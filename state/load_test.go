@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -247,5 +248,39 @@ func TestViewStays(t *testing.T) {
 	s.Release(views[1])
 	if !bytes.Equal(write(t, s), write(t, plain)) {
 		t.Error("the state differs from one without views")
+	}
+}
+
+// A state that a version wrote is read by all later ones, as this dump. When the
+// format changes, the old pair stays and a new one comes beside it.
+func TestGolden(t *testing.T) {
+	const path = "testdata/golden/1.state"
+	s := rich(t)
+	if *update {
+		if err := os.MkdirAll("testdata/golden", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var dump bytes.Buffer
+		s.Dump(&dump)
+		if err := errors.Join(os.WriteFile(path, write(t, s), 0o644), os.WriteFile(path+".dump", dump.Bytes(), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(path + ".dump")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := loads(t, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	loaded.Dump(&got)
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("got\n%s\nwant\n%s", got.Bytes(), want)
 	}
 }
