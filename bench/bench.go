@@ -136,11 +136,12 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		}
 	}()
 	if o.Workload == Backlog {
-		r.measuring.Store(false)
 		if err := r.each(ctx, cancel, (*loader).fill); err != nil {
 			return Result{}, err
 		}
-		r.measuring.Store(true)
+	}
+	if o.Workload == Backlog || o.Warmup < 0 {
+		r.phase.Store(measuring)
 	}
 	done := make(chan struct{})
 	var clock sync.WaitGroup
@@ -165,9 +166,16 @@ type run struct {
 	queue   string
 	loaders []*loader
 
-	measuring atomic.Bool // what is done now counts
-	stopping  atomic.Bool // finish the round and return
+	phase atomic.Int32
 }
+
+// The phases of a run. One store ends the counting and the work, so that at most
+// one round of each connection is done and not counted.
+const (
+	warming   = iota // nothing counts yet
+	measuring        // what is done now counts
+	stopping         // finish the round and return
+)
 
 // each runs f on all loaders at once and returns the first error.
 func (r *run) each(ctx context.Context, cancel context.CancelCauseFunc, f func(*loader) error) error {
@@ -189,11 +197,11 @@ func (r *run) each(ctx context.Context, cancel context.CancelCauseFunc, f func(*
 // clock lets the warm-up and the measured time go by, and says when the latter
 // began and ended; ended is zero when the loaders were done first.
 func (r *run) clock(ctx context.Context, done <-chan struct{}) (begun, ended time.Time) {
-	if r.Workload != Backlog {
-		if r.Warmup > 0 && !sleep(ctx, done, r.Warmup) {
+	if r.phase.Load() == warming {
+		if !sleep(ctx, done, r.Warmup) {
 			return time.Now(), time.Time{}
 		}
-		r.measuring.Store(true)
+		r.phase.Store(measuring)
 	}
 	begun = time.Now()
 	for r.Workload == Backlog || time.Since(begun) < r.Duration {
@@ -208,10 +216,8 @@ func (r *run) clock(ctx context.Context, done <-chan struct{}) (begun, ended tim
 			r.Live(time.Since(begun), r.done())
 		}
 	}
-	r.measuring.Store(false)
-	ended = time.Now()
-	r.stopping.Store(true)
-	return begun, ended
+	r.phase.Store(stopping)
+	return begun, time.Now()
 }
 
 // sleep says whether the whole time went by.

@@ -76,13 +76,13 @@ func newLoader(r *run, i int, c Conn) *loader {
 
 // record notes a reply to a request written at sent.
 func (l *loader) record(step int, sent time.Time) {
-	if l.measuring.Load() {
+	if l.phase.Load() == measuring {
 		l.steps[step].RecordValue(max(time.Since(sent).Microseconds(), 1))
 	}
 }
 
 func (l *loader) count(n int) {
-	if l.measuring.Load() {
+	if l.phase.Load() == measuring {
 		l.done.Add(int64(n))
 	}
 }
@@ -101,7 +101,7 @@ func (l *loader) fill() error {
 
 // work does rounds until the run stops.
 func (l *loader) work() error {
-	for !l.stopping.Load() {
+	for l.phase.Load() != stopping {
 		var err error
 		var more bool
 		switch l.Workload {
