@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 
+	"pawl/internal/vfs"
 	"pawl/state"
 	"pawl/wal"
 )
@@ -43,13 +44,21 @@ func (src *source) verifyBodies(ctx context.Context, st *state.State, limit int6
 // whole: those that begin at or below the snapshot.
 func (src *source) unreplayed(st *state.State) (unread []state.Live) {
 	for _, live := range st.Lives() {
-		i := slices.IndexFunc(src.history.Linked, func(info wal.Info) bool { return info.Generation == live.Generation })
+		i := src.linked(live.Generation)
 		if i < 0 || uint64(src.history.Linked[i].FirstLSN) <= src.report.SnapshotLSN {
 			unread = append(unread, live)
 		}
 	}
 	return unread
 }
+
+// linked is where a generation stands in the history's list, -1 where it does
+// not.
+func (src *source) linked(generation uint32) int {
+	return slices.IndexFunc(src.history.Linked, func(info wal.Info) bool { return info.Generation == generation })
+}
+
+func (src *source) isLinked(generation uint32) bool { return src.linked(generation) >= 0 }
 
 // verifyGeneration reads the bodies of all jobs in one generation in the order
 // in which they lie there, and gives every damaged one to found, whose error
@@ -127,4 +136,17 @@ func bodiesIn(st *state.State, generation uint32) (bodies []bodyAt) {
 	}
 	slices.SortFunc(bodies, func(a, b bodyAt) int { return cmp.Compare(a.body.Offset, b.body.Offset) })
 	return bodies
+}
+
+// readBody reads one body from a segment file, without a look at its checksum.
+func readBody(fsys vfs.FS, path string, at state.Body) (b []byte, err error) {
+	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	b = make([]byte, at.Length)
+	if n, err := f.ReadAt(b, int64(at.Offset)); n < len(b) {
+		return nil, errors.Join(fmt.Errorf("read %s: %w", path, err), f.Close())
+	}
+	return b, f.Close()
 }

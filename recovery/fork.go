@@ -21,7 +21,7 @@ type branch struct {
 	state *state.State
 	end   wal.End      // where the old history ends
 	drop  []state.Slot // jobs that do not come along
-	files vfs.FS       // where the old generations are read
+	carry []bodyAt     // jobs whose bodies come along without their generation
 }
 
 // fork writes the branch into a new directory, which must not exist, as a store
@@ -37,7 +37,7 @@ func (src *source) fork(ctx context.Context, to string, b branch) error {
 		return err
 	}
 	meta := snapshot.Meta{Store: src.identity.ID, History: src.identity.History + 1}
-	if err := beginHistory(src.fs, to, &b, &meta); err != nil {
+	if err := src.beginHistory(to, &b, &meta); err != nil {
 		return err
 	}
 	view := b.state.View()
@@ -76,7 +76,7 @@ func makeEmpty(fsys vfs.FS, dir string) error {
 func (src *source) copyGenerations(ctx context.Context, to string, b branch) error {
 	wanted := []uint32{b.end.Generation}
 	for _, live := range b.state.Lives() {
-		if live.Generation != b.end.Generation {
+		if live.Generation != b.end.Generation && src.isLinked(live.Generation) {
 			wanted = append(wanted, live.Generation)
 		}
 	}
@@ -118,10 +118,10 @@ func (src *source) lengthOf(number uint32, end wal.End) int64 {
 }
 
 // beginHistory links a new generation behind the branch's end and logs what it
-// drops. It fills in what the snapshot of the result says of itself.
-func beginHistory(fsys vfs.FS, to string, b *branch, meta *snapshot.Meta) error {
-	opt := toolLog(fsys, LogDir(to))
-	if len(b.drop) > 0 {
+// drops and carries. It fills in what the snapshot of the result says of itself.
+func (src *source) beginHistory(to string, b *branch, meta *snapshot.Meta) error {
+	opt := toolLog(src.fs, LogDir(to))
+	if len(b.drop)+len(b.carry) > 0 {
 		opt.GenerationBytes = wal.DefaultGenerationBytes
 	}
 	b.end.Linked, b.end.Unused = nil, nil // nothing of the old directory is to be tidied in the new one
@@ -132,7 +132,13 @@ func beginHistory(fsys vfs.FS, to string, b *branch, meta *snapshot.Meta) error 
 	meta.LSN = uint64(b.end.LSN)
 	now := max(b.state.Now(), state.Millis(b.end.LogTime))
 	meta.LogTime, meta.Wall = now, state.Millis(b.end.WallTime)
-	if err := logDrops(l, b, meta); err != nil {
+	err = logDrops(l, b, meta)
+	for _, at := range b.carry {
+		if err == nil {
+			err = src.logCarry(l, b, meta, at)
+		}
+	}
+	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	meta.Jobs = jobsIn(b.state.Counts())
@@ -166,6 +172,30 @@ func logDrops(l *wal.Log, b *branch, meta *snapshot.Meta) error {
 		meta.LSN = uint64(g.LSN())
 	}
 	return nil
+}
+
+// logCarry writes one body into the new log.
+func (src *source) logCarry(l *wal.Log, b *branch, meta *snapshot.Meta, at bodyAt) error {
+	if _, ok := b.state.Job(at.slot); !ok {
+		return nil // dropped
+	}
+	body, err := readBody(src.fs, wal.SegmentPath(LogDir(src.dir), at.body.Generation), at.body)
+	if err != nil {
+		return err
+	}
+	r := state.Record{Kind: state.KindCarry, Slot: at.slot}
+	head := r.AppendHead(nil)
+	g, err := l.Open(wal.RecordBytes(len(head), len(body)))
+	if err != nil {
+		return err
+	}
+	pos := g.Add(head, body)
+	if err := b.state.Apply(&r, state.Body(pos), meta.LogTime); err != nil {
+		return fmt.Errorf("carry the payload of slot %d: %w", at.slot, err)
+	}
+	l.Seal(g, int64(meta.LogTime), int64(meta.Wall))
+	meta.LSN = uint64(g.LSN())
+	return l.Commit(g)
 }
 
 // readsBack checks a directory as a start would find it and compares it with

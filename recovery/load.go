@@ -30,11 +30,14 @@ type source struct {
 	report    Report
 	progress  func(Progress)
 
-	// until ends the replay before the first group it is true of; nil is the end
-	// of the log. Snapshots above limit are passed over.
-	until func(*wal.Stored) bool
-	limit wal.LSN
-	last  wal.LSN // applied
+	// What is wanted of the history: snapshots up to limit, groups up to stop,
+	// and none from the first one on that until is true of (nil is none). partial
+	// says that a new history will begin there.
+	limit, stop wal.LSN
+	until       func(*wal.Stored) bool
+	partial     bool
+
+	last wal.LSN // applied
 }
 
 // damagedFile is a snapshot that cannot be used.
@@ -46,7 +49,7 @@ type damagedFile struct {
 // survey reads who the store is and what files it has, and refuses what is
 // foreign or of another program.
 func survey(fsys vfs.FS, dir string, settle bool) (*source, error) {
-	src := &source{fs: fsys, dir: dir, settle: settle, progress: func(Progress) {}, limit: math.MaxUint64}
+	src := &source{fs: fsys, dir: dir, settle: settle, progress: func(Progress) {}, limit: math.MaxUint64, stop: math.MaxUint64}
 	var err error
 	if src.identity, err = readIdentity(fsys, dir, settle); err != nil {
 		return nil, err
@@ -174,20 +177,25 @@ func jobsIn(c state.Counts) (jobs uint64) {
 // generationsOf refuses a state whose jobs have bodies in generations that are
 // not there.
 func (src *source) generationsOf(st *state.State) error {
-	linked := make(map[uint32]bool, len(src.history.Linked))
-	for _, info := range src.history.Linked {
-		linked[info.Generation] = true
-	}
 	for _, live := range st.Lives() {
-		if !linked[live.Generation] {
-			return &DamageError{
-				File: LogDir(src.dir),
-				Want: fmt.Sprintf("generation %d, which holds the payloads of %d jobs", live.Generation, live.Jobs),
-				Got:  "no such generation",
-			}
+		if err := src.generationOf(live); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// generationOf is a *DamageError where a generation with bodies is not in the
+// history: its file is gone, or its first entries are not what they were.
+func (src *source) generationOf(live state.Live) error {
+	if src.isLinked(live.Generation) {
+		return nil
+	}
+	return &DamageError{
+		File: wal.SegmentPath(LogDir(src.dir), live.Generation),
+		Want: fmt.Sprintf("a generation with the payloads of %d jobs", live.Jobs),
+		Got:  "no sound first entries",
+	}
 }
 
 // readIdentity reads the file STORE. Without one, ErrNoStore, or a *DamageError

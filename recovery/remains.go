@@ -14,10 +14,12 @@ import (
 // remains is what a group behind the damage says, as far as a list of losses
 // needs it.
 type remains struct {
-	lsn     wal.LSN
-	sound   bool
-	now     state.Millis
-	records []wal.Record
+	lsn        wal.LSN
+	generation uint32
+	offset     int64
+	sound      bool
+	now, wall  state.Millis // log and wall time
+	records    []wal.Record
 }
 
 // behind reads what stands in the log behind the branch's end, says which jobs
@@ -69,9 +71,66 @@ func (r *repairer) behind(b *branch) error {
 	return nil
 }
 
+// extend applies the groups that follow the branch's end without a gap, although
+// damage before them keeps a start from reading them: damage in groups that a
+// snapshot has taken in.
+func (r *repairer) extend(b *branch) error {
+	if len(r.done.Damage) == 0 {
+		return nil
+	}
+	groups, err := r.remains(b.end.LSN)
+	if err != nil {
+		return err
+	}
+	// First on a copy: a group whose records do not fit must not be half applied.
+	scratch, err := copyOf(b.state)
+	if err != nil {
+		return err
+	}
+	last := b.end.LSN
+	var fitting []remains
+	for _, g := range groups {
+		if g.lsn != last+1 || !g.sound || !r.isHistory(g) || g.apply(scratch) != nil {
+			continue
+		}
+		last = g.lsn
+		fitting = append(fitting, g)
+	}
+	for _, g := range fitting {
+		if err := g.apply(b.state); err != nil {
+			return err
+		}
+		if b.end, err = r.src.looseEnd(g.lsn, int64(g.now), int64(g.wall)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isHistory says that a group stands in a linked generation, not behind what the
+// link of the next one counts, or in a later one whose first entries are
+// damaged.
+func (r *repairer) isHistory(g remains) bool {
+	linked := r.src.history.Linked
+	if i := r.src.linked(g.generation); i >= 0 {
+		return g.offset < linked[i].Length
+	}
+	return len(linked) == 0 || g.generation > linked[len(linked)-1].Generation
+}
+
+func (g *remains) apply(st *state.State) error {
+	var r state.Record
+	for _, rec := range g.records {
+		if err := applyRecord(st, &r, rec.Head, rec.Pos, g.now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // remains collects the groups behind an LSN from all generations, in order.
 func (r *repairer) remains(after wal.LSN) (groups []remains, err error) {
-	numbers, err := r.generations()
+	numbers, err := generationNumbers(r.fs.FS, r.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +139,9 @@ func (r *repairer) remains(after wal.LSN) (groups []remains, err error) {
 	for _, number := range numbers {
 		err := r.src.history.Remains(number, 0, func(g *wal.Stored, sound bool) bool {
 			if g.LSN > after {
-				groups = append(groups, remains{g.LSN, sound, state.Millis(g.LogTime), cloneRecords(g.Records)})
+				groups = append(groups, remains{
+					g.LSN, g.Generation, g.Offset, sound, state.Millis(g.LogTime), state.Millis(g.WallTime), cloneRecords(g.Records),
+				})
 			}
 			return true
 		})

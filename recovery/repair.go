@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"pawl/internal/vfs"
@@ -72,11 +71,12 @@ type LostJob struct {
 }
 
 // Repair makes of a damaged store one that starts. It keeps the history up to
-// the first group that cannot be read, takes out the jobs whose payloads are
-// damaged, and begins a new history number. What stood behind the damage is not
-// applied, because what it refers to may have been in the damaged part: a
-// queue's number could have been given back there and taken by another queue,
-// a job's slot by another job. It is listed, as far as it can be read.
+// the first group that cannot be read and that no snapshot has taken in, takes
+// out the jobs whose payloads are damaged, and begins a new history number.
+// Groups behind a missing one are not applied, because what they refer to may
+// have been in it: a queue's number could have been given back there and taken
+// by another queue, a job's slot by another job. They are listed, as far as
+// they can be read.
 //
 // The new store is made beside, read back, and takes the place of the old one
 // in one step; a crash leaves the one or the other. Files of another format are
@@ -124,6 +124,7 @@ func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 	if opt.To != "" {
 		made = opt.To + ".repairing"
 	}
+	r.fs.lifted = true // what is carried may lie in a hidden generation
 	if err := r.src.fork(ctx, made, b); err != nil {
 		return nil, errors.Join(err, removeTree(opt.FS, made))
 	}
@@ -201,6 +202,9 @@ func (r *repairer) salvage(ctx context.Context) (b branch, err error) {
 	if b.state, b.end, err = r.longest(ctx); err != nil {
 		return b, err
 	}
+	if err := r.extend(&b); err != nil {
+		return b, err
+	}
 	if err := r.payloads(ctx, &b); err != nil {
 		return b, err
 	}
@@ -243,7 +247,9 @@ func (r *repairer) identify() error {
 // findLog finds the generations, without those that cannot belong to them.
 func (r *repairer) findLog() error {
 	for {
-		history, err := wal.Find(r.fs, LogDir(r.dir), wal.FindOptions{Store: wal.StoreID(r.src.identity.ID)})
+		history, err := wal.Find(r.fs, LogDir(r.dir), wal.FindOptions{
+			Store: wal.StoreID(r.src.identity.ID), Bereft: len(r.fs.hidden) > 0,
+		})
 		if err == nil {
 			r.src.history = history
 			return nil
@@ -274,24 +280,13 @@ func (r *repairer) hide(generation uint32) {
 
 // hideFrom hides a generation and all later ones.
 func (r *repairer) hideFrom(generation uint32) error {
-	numbers, err := r.generations()
+	numbers, err := generationNumbers(r.fs.FS, r.dir)
 	for _, number := range numbers {
 		if number >= generation {
 			r.hide(number)
 		}
 	}
 	return err
-}
-
-// generations are the numbers of all generations, hidden or not.
-func (r *repairer) generations() (numbers []uint32, err error) {
-	entries, err := r.fs.FS.ReadDir(LogDir(r.dir))
-	for _, entry := range entries {
-		if n, err := strconv.ParseUint(entry.Name(), 10, 32); err == nil && entry.IsDir() {
-			numbers = append(numbers, uint32(n))
-		}
-	}
-	return numbers, err
 }
 
 // findSnapshots lists the snapshots of this store.
@@ -321,61 +316,76 @@ func (r *repairer) findSnapshots() error {
 // longest recovers as long a history as there is. At damage it begins again,
 // with the group before as the last one wanted.
 func (r *repairer) longest(ctx context.Context) (*state.State, wal.End, error) {
-	r.src.limit = math.MaxUint64
+	r.src.limit, r.src.stop, r.src.partial = math.MaxUint64, math.MaxUint64, true
 	for {
 		r.src.report, r.src.damaged = Report{}, nil
 		st, end, err := r.src.recoverState(ctx)
 		if err == nil {
-			if r.src.until == nil {
-				// The log is whole; but a new history must not hold the marks behind its
-				// last group.
-				end, err = r.src.branchEnd(st)
-			}
-			return st, end, err
+			return st, end, nil
 		}
 		if !IsDamage(err) || isOtherProgram(err) {
 			return nil, wal.End{}, err
 		}
 		lost := r.damage(err)
-		at := lost.First
 		if e, ok := errors.AsType[*wal.CorruptError](err); ok {
-			at = e.LSN // where a damaged snapshot is what the error is named after
+			lost.First = e.LSN // where a damaged snapshot is what the error is named after
 		}
-		if at == 0 || at > r.src.limit {
+		// What the newest usable snapshot holds is not lost with the log.
+		stop := wal.LSN(r.src.report.SnapshotLSN)
+		if lost.First > stop && lost.First <= r.src.stop {
+			stop = lost.First - 1
+		}
+		if stop >= r.src.stop {
 			return nil, wal.End{}, err
 		}
-		lost.First = at
-		limit := at - 1
-		r.src.limit = limit
-		r.src.until = func(g *wal.Stored) bool { return g.LSN > limit }
+		r.src.limit, r.src.stop = stop, stop
 	}
 }
 
-// payloads takes out the jobs whose bodies are damaged or gone.
+// payloads takes out the jobs whose bodies are damaged or gone, and saves sound
+// ones from generations that cannot come along.
 func (r *repairer) payloads(ctx context.Context, b *branch) error {
+	lost := map[state.Slot]bool{}
 	lose := func(job state.Job, why error) error {
-		r.damage(why)
+		lost[job.Slot] = true
 		b.drop = append(b.drop, job.Slot)
 		r.done.Lost = append(r.done.Lost, LostJob{
-			ID: job.ID, Slot: job.Slot, Queue: b.state.QueueKey(job.Queue), Enqueued: job.ID.Wall(), Why: why.Error(),
+			ID: job.ID, Slot: job.Slot, Queue: b.state.QueueKey(job.Queue), Enqueued: job.ID.Wall(),
+			Priority: job.Priority, Tries: job.Tries, Why: why.Error(),
 		})
 		return nil
 	}
 	for _, live := range b.state.Lives() {
-		err := r.src.verifyGeneration(ctx, b.state, live.Generation, lose)
-		if err == nil {
-			continue
+		unlinked := r.src.generationOf(live)
+		if unlinked != nil {
+			r.damage(unlinked)
 		}
-		if !IsDamage(err) {
+		r.fs.lifted = true // the bodies in a file may be sound where its first entries are not
+		err := r.src.verifyGeneration(ctx, b.state, live.Generation, func(job state.Job, why error) error {
+			r.damage(why)
+			return lose(job, why)
+		})
+		r.fs.lifted = false
+		if err != nil && !IsDamage(err) {
 			return err
 		}
-		r.damage(err)
+		if err == nil && unlinked == nil {
+			continue
+		}
+		if err != nil && unlinked == nil {
+			r.damage(err)
+		}
 		for _, at := range bodiesIn(b.state, live.Generation) {
 			job, _ := b.state.Job(at.slot)
-			b.drop = append(b.drop, job.Slot)
-			r.done.Lost = append(r.done.Lost, LostJob{
-				ID: job.ID, Slot: job.Slot, Queue: b.state.QueueKey(job.Queue), Enqueued: job.ID.Wall(), Why: err.Error(),
-			})
+			switch {
+			case lost[at.slot]:
+			case err != nil: // there is no file
+				_ = lose(job, err)
+			case job.Place == state.Dead && job.Reason == damagedReason:
+				_ = lose(job, unlinked) // known to be rotten
+			default:
+				b.carry = append(b.carry, at)
+			}
 		}
 	}
 	return nil

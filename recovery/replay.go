@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strconv"
 
+	"pawl/internal/vfs"
 	"pawl/state"
 	"pawl/wal"
 )
@@ -72,7 +75,7 @@ func (src *source) vouched() wal.LSN {
 // log ends.
 func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (wal.End, error) {
 	src.last = after
-	if src.until != nil && after >= src.limit {
+	if after >= src.stop {
 		return src.branchEnd(st) // nothing behind the snapshot is wanted
 	}
 	r, err := src.history.Reader(wal.ReaderOptions{After: after, Vouched: src.vouched()})
@@ -97,7 +100,7 @@ func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (
 	if err != nil {
 		return wal.End{}, err
 	}
-	if src.until != nil {
+	if src.partial {
 		// Also where the log itself ended: what is behind its last group, such as
 		// the mark of a clean stop, belongs to the old history.
 		return src.branchEnd(st)
@@ -108,17 +111,42 @@ func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (
 }
 
 // branchEnd is where the log would end with the last group that was applied.
-// The group of a snapshot may have gone from the log; then the new history
-// begins behind its LSN without a link.
+// That of a snapshot may have gone from the log, or stand behind damage.
 func (src *source) branchEnd(st *state.State) (wal.End, error) {
 	end, err := src.history.EndAt(src.last)
-	if errors.Is(err, fs.ErrNotExist) && uint64(src.last) == src.report.SnapshotLSN {
-		return wal.End{
-			Store: wal.StoreID(src.identity.ID), LSN: src.last,
-			LogTime: int64(st.Now()), WallTime: int64(st.Wall(st.Now())),
-		}, nil
+	if err == nil {
+		return end, nil
 	}
-	return end, judged(err)
+	err = judged(err)
+	if uint64(src.last) != src.report.SnapshotLSN || isOtherProgram(err) || !errors.Is(err, fs.ErrNotExist) && !IsDamage(err) {
+		return end, err
+	}
+	return src.looseEnd(src.last, int64(st.Now()), int64(st.Wall(st.Now())))
+}
+
+// looseEnd is the end of a history of which only the state is known: behind a
+// generation number that no generation has, as if it had been dropped since.
+func (src *source) looseEnd(lsn wal.LSN, logTime, wallTime int64) (wal.End, error) {
+	numbers, err := generationNumbers(src.fs, src.dir)
+	if err != nil {
+		return wal.End{}, err
+	}
+	gone := slices.Max(append(numbers, 0)) + 1
+	return wal.End{
+		Store: wal.StoreID(src.identity.ID), Generation: gone, Highest: gone, LSN: lsn,
+		LogTime: logTime, WallTime: wallTime,
+	}, nil
+}
+
+// generationNumbers are the numbers of all generations of a log, linked or not.
+func generationNumbers(fsys vfs.FS, dir string) (numbers []uint32, err error) {
+	entries, err := fsys.ReadDir(LogDir(dir))
+	for _, entry := range entries {
+		if n, err := strconv.ParseUint(entry.Name(), 10, 32); err == nil && entry.IsDir() {
+			numbers = append(numbers, uint32(n))
+		}
+	}
+	return numbers, err
 }
 
 // readGroups fills batches until the log or what is wanted of it ends; the last
@@ -140,6 +168,8 @@ func (src *source) readGroups(ctx context.Context, r *wal.Reader, full chan<- *b
 				last = true
 			default:
 				b.add(r.Group())
+				// What follows need not even be readable.
+				last = r.Group().LSN >= src.stop
 			}
 			b.last = last
 		}

@@ -99,9 +99,9 @@ func restore(ctx context.Context, dir string, opt RestoreOptions) (*Restored, er
 
 // stopAt makes the recovery end with the moment that is wanted.
 func (src *source) stopAt(opt RestoreOptions) error {
+	src.partial = true
 	if opt.At.IsZero() {
-		src.limit = opt.LSN
-		src.until = func(g *wal.Stored) bool { return g.LSN > opt.LSN }
+		src.limit, src.stop = opt.LSN, opt.LSN
 		return nil
 	}
 	at := state.Millis(opt.At.UnixMilli())

@@ -19,6 +19,9 @@ type FindOptions struct {
 	// that nothing is believed that a power loss could still take back. A tool
 	// that must not write leaves it out.
 	Settle bool
+	// Bereft says that later generations may have been taken away, as a repair
+	// does: the newest one that is left may be as short as its successor made it.
+	Bereft bool
 }
 
 // History is the generations of a log, with what their first entries say.
@@ -85,7 +88,7 @@ func Find(fsys vfs.FS, dir string, opt FindOptions) (*History, error) {
 		return nil, &CorruptError{Path: segmentPath(dir, claimed), Generation: claimed,
 			Err: fmt.Errorf("%w: generation %d was made when it was in use", ErrMissing, witness)}
 	}
-	if err := h.join(); err != nil {
+	if err := h.join(opt.Bereft); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -199,8 +202,8 @@ func (h *History) look(number uint32) (birth, error) {
 }
 
 // join fills in what each link says of the generation before.
-func (h *History) join() error {
-	if n := len(h.Linked); n > 0 {
+func (h *History) join(bereft bool) error {
+	if n := len(h.Linked); n > 0 && !bereft {
 		// The newest was never trimmed.
 		if newest, size := h.Linked[n-1], int64(h.heads[n-1].birth.size); newest.Size < size {
 			return &CorruptError{Path: segmentPath(h.dir, newest.Generation), Generation: newest.Generation, Offset: newest.Size,

@@ -74,9 +74,16 @@ func (h *History) Remains(generation uint32, offset int64, yield func(g *Stored,
 		return err
 	}
 	const saltAt = 8
+	// The birth says the salt, or the link where that is damaged.
 	first, err := decodeHeader(data[min(prefixBytes, len(data)):])
 	if err != nil {
-		return &CorruptError{Path: segmentPath(h.dir, generation), Generation: generation, Err: fmt.Errorf("birth entry: %w", err)}
+		first, err = decodeHeader(data[min(birthEntryBytes+prefixBytes, len(data)):])
+	}
+	if err == nil && h.Store != (StoreID{}) && first.store != h.Store {
+		err = ErrForeign
+	}
+	if err != nil {
+		return &CorruptError{Path: segmentPath(h.dir, generation), Generation: generation, Err: fmt.Errorf("first entries: %w", err)}
 	}
 	var salt [8]byte
 	binary.LittleEndian.PutUint64(salt[:], first.salt)
