@@ -51,6 +51,7 @@ func layers() []layer {
 		{"multi", "transactions under kills: tokens neither lost nor doubled", runMulti},
 		{"disk", "power cuts on a disk that sees every block write", runDisk},
 		{"sick", "a disk that fails at its k-th block write", runSick},
+		{"planted", "bugs laid over the source, each of which must be caught", runPlanted},
 		{"check", "judge histories that were saved", runCheck},
 	}
 }

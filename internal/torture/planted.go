@@ -1,0 +1,324 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"pawl/internal/torture/daemon"
+)
+
+// plant is one bug, laid over the source for one build. Nothing of it is ever
+// in the program itself.
+type plant struct {
+	name     string
+	file     string // of the module
+	old, new string // old stands in the file exactly once
+	// caught says what must fail: "test PACKAGE RUN" for go test, "layer NAME
+	// FLAGS…" for a layer of this program.
+	caught string
+}
+
+// plants are the bugs that the tests must catch. Most were real bugs of other
+// systems; the proof is worth as much as what it finds.
+var plants = []plant{
+	{
+		"reply before the sync", "engine/commit.go",
+		"	for {\n		if lsn <= LSN(c.safe.Load()) {\n			return nil\n		}\n		switch lsn {",
+		"	for {\n		if lsn < lsnClosed {\n			return nil\n		}\n		switch lsn {",
+		"layer trace -starts 1",
+	},
+	{
+		"no sync for a group of one record", "wal/log.go",
+		"	if first || l.opt.Sync == SyncAlways {",
+		"	if first || l.opt.Sync == SyncAlways && g.count > 1 {",
+		"layer trace -starts 1",
+	},
+	{
+		"sync of another file", "wal/log.go",
+		"	if err := gen.file.Datasync(); err != nil {\n		return l.fail(err)",
+		"	if err := l.current.file.Datasync(); err != nil {\n		return l.fail(err)",
+		"layer trace -starts 1",
+	},
+	{
+		"no directory sync after the rename of a snapshot", "snapshot/store.go",
+		"	for _, d := range []string{dir, filepath.Dir(dir)} {",
+		"	for _, d := range []string{filepath.Dir(dir)} {",
+		"test ./snapshot .",
+	},
+	{
+		"no directory sync for a new generation", "wal/generation.go",
+		"	return g, opt.FS.SyncDir(opt.Dir)\n",
+		"	return g, nil\n",
+		"layer trace -starts 1",
+	},
+	{
+		"a failed sync is tried again", "wal/log.go",
+		"	if err := gen.file.Datasync(); err != nil {\n		return l.fail(err)",
+		"	if err := gen.file.Datasync(); err != nil && gen.file.Datasync() != nil {\n		return l.fail(err)",
+		"test ./wal .",
+	},
+	{
+		"the error of a sync is dropped", "wal/log.go",
+		"	if err := gen.file.Datasync(); err != nil {\n		return l.fail(err)",
+		"	if err := gen.file.Datasync(); err != nil && len(gen.image) == 0 {\n		return l.fail(err)",
+		"test ./wal .",
+	},
+	{
+		"an append goes on after a short write", "wal/log.go",
+		"	if err := gen.segment.append(gen.image[from:end], split); err != nil {",
+		"	if err := gen.segment.append(gen.image[from:end], split); err != nil && end == 0 {",
+		"test ./wal .",
+	},
+	{
+		"a torn tail counts as history", "wal/log.go",
+		"	l.putLink(first, end.Generation, int(end.Length))\n",
+		"	l.putLink(first, end.Generation, int(end.Length)+64)\n",
+		"test ./wal .",
+	},
+	{
+		"zeros end the log wherever they are", "wal/scan.go",
+		"		if allZero(rest) {\n			return nil, errEnd",
+		"		if len(rest) == 0 || rest[0] == 0 {\n			return nil, errEnd",
+		"test ./wal .",
+	},
+	{
+		"no checksum over the content", "wal/format.go",
+		"	if checksum(content) != h.contentSum {",
+		"	if len(content) > int(h.length) {",
+		"test ./wal .",
+	},
+	{
+		"a gap between groups is accepted", "wal/scan.go",
+		"	case h.chain != s.last.sum:\n		return errors.New(\"header does not follow the one before\")\n	case h.kind == kindGroup && h.lsn != s.lsn+1:",
+		"	case h.kind == kindGroup && h.lsn <= s.lsn:",
+		"test ./wal .",
+	},
+	{
+		"a damaged snapshot gives an older state", "recovery/replay.go",
+		"	r, err := src.history.Reader(wal.ReaderOptions{After: after, Vouched: src.vouched()})",
+		"	r, err := src.history.Reader(wal.ReaderOptions{After: after})",
+		"test ./recovery .",
+	},
+	{
+		"generations go before the snapshot's directory is synced", "snapshot/store.go",
+		"	for _, d := range []string{dir, filepath.Dir(dir)} {",
+		"	for _, d := range []string{} {",
+		"layer trace -starts 1 -jobs 250",
+	},
+	{
+		"an ack is applied, but not logged", "engine/lease.go",
+		"		e.endLease(slot)\n		c.Done = append(c.Done, true)",
+		"		if err := e.st.Apply(&e.r, state.Body{}, e.at); err != nil {\n			panic(err)\n		}\n		c.Done = append(c.Done, true)",
+		"layer kill -kills 6",
+	},
+	{
+		"a lease is applied, but not logged", "engine/fetch.go",
+		"	e.record(&e.r, nil)\n	if j.Attempt == 0 {",
+		"	if err := e.st.Apply(&e.r, state.Body{}, e.at); err != nil {\n		panic(err)\n	}\n	if j.Attempt == 0 {",
+		"layer kill -kills 6",
+	},
+	{
+		"leases follow the wall clock", "engine/clock.go",
+		"	now = max(c.last, c.base+state.Millis(t.Sub(c.start)/time.Millisecond))",
+		"	now = max(c.last, state.Millis(t.UnixMilli()))",
+		"layer clock -jumps 8",
+	},
+	{
+		"an old lease is accepted", "state/read.go",
+		"	if j.place() != Leased || s.extraOf(j).nonce != id.Nonce {",
+		"	if j.place() != Leased {",
+		"layer pause",
+	},
+	{
+		"a job that came back is given to two", "engine/fetch.go",
+		"Nonce: d.Lease.Nonce, At: e.now + span}",
+		"Nonce: d.Lease.Nonce, At: e.now + span/state.Millis(1+9*min(j.Attempt, 1))}",
+		"layer pause",
+	},
+	{
+		"replay applies a group twice", "recovery/replay.go",
+		"ReaderOptions{After: after,",
+		"ReaderOptions{After: after - min(after, 1),",
+		"test ./recovery .",
+	},
+	{
+		"attempts start again after a restart", "state/view.go",
+		"		s.placeBody(j, j.body())\n		if at, ok := j.deadline(); ok {",
+		"		s.placeBody(j, j.body())\n		j.when &^= 0xffff\n		if at, ok := j.deadline(); ok {",
+		"layer kill -kills 8",
+	},
+	{
+		"the order is lost at a restart", "state/view.go",
+		"	each(&s.groups, func(i uint32, g *group) {\n		if g.serial != 0 {",
+		"	each(&s.levels, func(_ uint32, l *level) { l.first, l.last = l.last, l.first })\n	each(&s.groups, func(i uint32, g *group) {\n		if g.serial != 0 {",
+		"layer kill -kills 8",
+	},
+	{
+		"stats run ahead of the disk", "engine/submit.go",
+		"	return e.leave()\n}\n\n// refuseAll",
+		"	if _, ok := cmds[0].(*Stats); ok {\n		e.leave()\n		return lsnNothing\n	}\n	return e.leave()\n}\n\n// refuseAll",
+		"test ./engine .",
+	},
+	{
+		"what a dead process wrote is shown before it is synced", "recovery/open.go",
+		"	created := false\n	src, err := survey(opt.FS, opt.Dir, true)",
+		"	created := false\n	src, err := survey(opt.FS, opt.Dir, false)",
+		"test ./recovery .",
+	},
+}
+
+// errNoPlace: the source has changed where the bug belongs.
+var errNoPlace = errors.New("its place is not in the source any more")
+
+// runPlanted lays each bug over the source and demands that it is caught.
+func runPlanted(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("planted", flag.ContinueOnError)
+	only := flags.String("only", "", "only the bugs whose name contains this")
+	parallel := flags.Int("j", 2, "bugs at the same time")
+	strict := flags.Bool("strict", false, "a bug whose place is not in the source any more is a failure, too")
+	verbose := flags.Bool("v", false, "print what the tests said")
+	caughtBy := flags.String("caught", "", "let this catch them instead of what is written down")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	root, err := daemon.Root(ctx)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "pawl-planted-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	var chosen []plant
+	for _, p := range plants {
+		if strings.Contains(p.name, *only) {
+			if *caughtBy != "" {
+				p.caught = *caughtBy
+			}
+			chosen = append(chosen, p)
+		}
+	}
+	outcomes := make([]error, len(chosen))
+	turns := make(chan int)
+	var workers sync.WaitGroup
+	for range *parallel {
+		workers.Go(func() {
+			for i := range turns {
+				began := time.Now()
+				out, err := chosen[i].grow(ctx, root, filepath.Join(scratch, fmt.Sprint(i)))
+				outcomes[i] = err
+				verdict := "caught by " + chosen[i].caught
+				if err != nil {
+					verdict = "not caught: " + err.Error()
+				}
+				fmt.Printf("planted: %s: %s (%v)\n", chosen[i].name, verdict, time.Since(began).Round(100*time.Millisecond))
+				if *verbose || err != nil {
+					fmt.Printf("%s\n", out)
+				}
+			}
+		})
+	}
+	for i := range chosen {
+		turns <- i
+	}
+	close(turns)
+	workers.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	caught, missed, skipped := 0, 0, 0
+	for _, err := range outcomes {
+		switch {
+		case err == nil:
+			caught++
+		case errors.Is(err, errImpossible), errors.Is(err, errNoPlace) && !*strict:
+			skipped++
+		default:
+			missed++
+		}
+	}
+	fmt.Printf("planted: %d cases, %d caught, %d not planted, %d violations\n", len(chosen), caught, skipped, missed)
+	if missed > 0 {
+		return errViolated
+	}
+	return nil
+}
+
+// grow builds with the bug in it and returns nil if that is caught.
+func (p *plant) grow(ctx context.Context, root, scratch string) (output string, err error) {
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return "", err
+	}
+	name := filepath.Join(root, p.file)
+	source, err := os.ReadFile(name)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), p.old); n != 1 {
+		return "", fmt.Errorf("%w: %s has it %d times", errNoPlace, p.file, n)
+	}
+	changed := filepath.Join(scratch, "planted.go")
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), p.old, p.new, 1)), 0o600); err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(scratch, "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {name: changed}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		return "", err
+	}
+	words := strings.Fields(p.caught)
+	var cmd *exec.Cmd
+	switch words[0] {
+	case "test":
+		run := strings.Join(words[2:], " ")
+		cmd = exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-short", "-count=1", "-failfast", "-timeout", "120s", "-run", run, words[1])
+		cmd.Dir = root
+	case "layer":
+		binary := filepath.Join(scratch, "pawl")
+		if err := daemon.Build(ctx, binary, overlay); err != nil {
+			return "", err
+		}
+		self, err := os.Executable()
+		if err != nil {
+			return "", err
+		}
+		cmd = exec.CommandContext(ctx, self, append(words[1:], "-binary", binary, "-dir", filepath.Join(scratch, "dir"))...)
+		cmd.Env = append(os.Environ(), "TMPDIR="+scratch)
+	default:
+		return "", fmt.Errorf("nothing is known of %q", words[0])
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	exit, ran := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil:
+		return out.String(), errors.New("everything passed")
+	case !ran:
+		return out.String(), err
+	case words[0] == "layer" && exit.ExitCode() == exitImpossible:
+		return out.String(), errImpossible
+	case words[0] == "layer" && exit.ExitCode() != exitViolated:
+		return out.String(), fmt.Errorf("the layer did not run: exit %d", exit.ExitCode())
+	case words[0] == "test" && !slices.ContainsFunc([]string{"--- FAIL", "panic:"}, func(s string) bool { return strings.Contains(out.String(), s) }):
+		return out.String(), errors.New("the test did not run")
+	}
+	return out.String(), nil
+}
