@@ -56,7 +56,7 @@ var plants = []plant{
 		"no directory sync after the rename of a snapshot", "snapshot/store.go",
 		"	for _, d := range []string{dir, filepath.Dir(dir)} {",
 		"	for _, d := range []string{filepath.Dir(dir)} {",
-		"test ./snapshot .",
+		"layer trace -starts 1 -jobs 250",
 	},
 	{
 		"no directory sync for a new generation", "wal/generation.go",
@@ -89,9 +89,9 @@ var plants = []plant{
 		"test ./wal .",
 	},
 	{
-		"zeros end the log wherever they are", "wal/scan.go",
-		"		if allZero(rest) {\n			return nil, errEnd",
-		"		if len(rest) == 0 || rest[0] == 0 {\n			return nil, errEnd",
+		"a hole before good groups ends the log", "wal/decide.go",
+		"	case e.VouchedByEntry >= e.Expected:",
+		"	case e.VouchedByEntry > e.Expected+1000:",
 		"test ./wal .",
 	},
 	{
@@ -107,9 +107,9 @@ var plants = []plant{
 		"test ./wal .",
 	},
 	{
-		"a damaged snapshot gives an older state", "recovery/replay.go",
-		"	r, err := src.history.Reader(wal.ReaderOptions{After: after, Vouched: src.vouched()})",
-		"	r, err := src.history.Reader(wal.ReaderOptions{After: after})",
+		"a damaged snapshot gives an older state", "wal/reader.go",
+		"			return nil, &CorruptError{Path: segmentPath(h.dir, before), Generation: before, LSN: opt.After + 1, Err: ErrMissing}\n",
+		"			_ = before\n			break\n",
 		"test ./recovery .",
 	},
 	{
