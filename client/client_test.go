@@ -140,7 +140,9 @@ func TestRefusals(t *testing.T) {
 		{"LOADING replaying", false, false, true},
 		{"MISCONF disk full", false, false, true},
 		{"QUEUEFULL queue is at its limit", false, false, true},
-		{"ERR draining, no new jobs are taken", false, false, true},
+		{"PAUSED draining, no new jobs are taken", false, false, true},
+		{"ERR shutting down", false, false, true},
+		{"ERR syntax error", false, false, false},
 		{"NOPERM no", false, false, false},
 	} {
 		_, err := c.Do(t.Context(), "SAY", test.line)

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -43,10 +44,14 @@ func (e *Error) Is(target error) bool {
 // changing it: the daemon is loading, draining, full, or its storage refuses.
 func (e *Error) Temporary() bool {
 	switch e.Word {
-	case "LOADING", "MISCONF", "OOM", "QUEUEFULL", "BUSY":
+	case "LOADING", "MISCONF", "OOM", "QUEUEFULL", "PAUSED":
 		return true
+	case "ERR":
+		return slices.Contains([]string{
+			"shutting down", "too many commands are waiting", "max number of clients reached",
+		}, e.Text)
 	}
-	return e.Word == "ERR" && (strings.HasPrefix(e.Text, "draining") || strings.HasPrefix(e.Text, "shutting down"))
+	return false
 }
 
 func parseError(line string) *Error {

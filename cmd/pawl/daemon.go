@@ -100,7 +100,7 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 		return nil, withExit(exitConfig, err)
 	}
 	if d.doors, err = listen(c, d.secure); err != nil {
-		return nil, listenExit(err)
+		return nil, listenExit(c, err)
 	}
 	d.publicHTTP, d.adminHTTP = d.public.HTTP(), d.admin.HTTP()
 	return d, nil

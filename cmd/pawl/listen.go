@@ -68,6 +68,9 @@ func listen(c *config.Config, secure *tlsFiles) (l listeners, err error) {
 	return l, err
 }
 
+// errSomebodyListens is for a Unix socket what EADDRINUSE is for a port.
+var errSomebodyListens = errors.New("somebody listens there")
+
 // listenUnix takes the place of a socket that nobody listens on any more. Only
 // the owner may connect; wider rights are a matter of the directory's owner.
 func listenUnix(path string) (net.Listener, error) {
@@ -75,7 +78,7 @@ func listenUnix(path string) (net.Listener, error) {
 		c, err := net.Dial("unix", path)
 		if err == nil {
 			c.Close()
-			return nil, fmt.Errorf("%s: somebody listens there", path)
+			return nil, fmt.Errorf("%s: %w", path, errSomebodyListens)
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"pawl/config"
+	"pawl/internal/vfs"
 	"pawl/server/lmstfy"
 )
 
@@ -95,13 +96,21 @@ func takeOver(set *config.Set, c *config.Config, file *lmstfy.Config) {
 	}
 }
 
-// listenExit is the exit code of an address that cannot be listened on: no
-// right to it, or a matter of configuration.
-func listenExit(err error) error {
+// listenExit is the error of an address that cannot be listened on, with its
+// exit code. When a daemon runs on the very same directory, that is what to
+// say: 75.
+func listenExit(c *config.Config, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return withExit(exitDenied, err)
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, errSomebodyListens):
+		held, lockErr := vfs.OS{}.Lock(c.Dir)
+		if errors.Is(lockErr, vfs.ErrLocked) {
+			return withExit(exitLocked, fmt.Errorf("open %s: %w", c.Dir, lockErr))
+		}
+		if lockErr == nil {
+			held.Close()
+		}
 		return withExit(exitConfig, fmt.Errorf("%w; is another daemon running?", err))
 	}
 	return withExit(exitConfig, err)
