@@ -142,7 +142,8 @@ func ParseLeaseID(text []byte) (id LeaseID, err error) {
 	id.Slot = Slot(binary.BigEndian.Uint32(raw[:4]))
 	copy(id.Nonce[:], raw[4:14])
 	// The last character has bits to spare: only one text leads to a lease.
-	if string(id.AppendText(nil)) != string(text) {
+	var again [LeaseIDLen]byte
+	if string(id.AppendText(again[:0])) != string(text) {
 		return LeaseID{}, ErrBadID
 	}
 	return id, nil
