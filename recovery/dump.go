@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -304,8 +305,10 @@ func (e *event) record(r *state.Record, stored wal.Record) {
 		e.add("lease", state.LeaseID{Slot: r.Slot, Nonce: r.Nonce}.String())
 	}
 	switch r.Kind {
-	case state.KindQueue, state.KindMeta, state.KindMetaDelete:
+	case state.KindQueue:
 		text("key", r.Text)
+	case state.KindMeta, state.KindMetaDelete:
+		text("key", redacted(r.Text))
 	case state.KindFail, state.KindBury:
 		text("reason", r.Text)
 	}
@@ -315,6 +318,15 @@ func (e *event) record(r *state.Record, stored wal.Record) {
 	if r.Kind.HasBody() {
 		e.add("body", stored.Pos.String())
 	}
+}
+
+// redacted is the key of a value without what only its owner may know: the last
+// part of "token/POOL/NAMESPACE/TOKEN" and "limit/POOL/NAMESPACE/TOKEN".
+func redacted(key []byte) []byte {
+	if !bytes.HasPrefix(key, []byte("token/")) && !bytes.HasPrefix(key, []byte("limit/")) {
+		return key
+	}
+	return append(bytes.Clone(key[:bytes.LastIndexByte(key, '/')+1]), '*')
 }
 
 var causeNames = [...]string{"", "nack", "expire", "bury", "damage", "delete", "purge", "deadmax", "deadfor"}

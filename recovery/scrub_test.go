@@ -1,0 +1,75 @@
+package recovery_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pawl/recovery"
+	"pawl/wal/waltest"
+)
+
+// The scrubber says nothing of a sound store that is being written, finds a
+// flipped bit in a closed generation and in a snapshot, and reads no faster than
+// it may.
+func TestScrubber(t *testing.T) {
+	disk, p := waltest.NewDisk(), newPast()
+	w, err := openWorld(disk, "/store", 400, p)
+	must(t, err)
+	must(t, w.work(150))
+	var found []error
+	s := &recovery.Scrubber{
+		FS: disk, Dir: "/store", Identity: w.store.Identity, BytesPerSecond: 64 << 10,
+		Found: func(err error) { found = append(found, err) },
+	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		must(t, s.Round(t.Context()))
+		if len(found) > 0 {
+			t.Fatalf("found %v in a sound store", found)
+		}
+		n := s.Numbers()
+		if took := time.Since(began); n.Rounds != 1 || n.Bytes < 16<<10 || took < time.Duration(n.Bytes)*time.Second/(64<<10)*9/10 {
+			t.Errorf("got %+v in %v", n, took)
+		}
+	})
+	var flipped []string
+	for _, name := range disk.Files() {
+		if strings.HasSuffix(name, ".snapshot") || strings.Contains(name, generationName(w.log.Generations()[0].Generation)) {
+			disk.Flip(name, 8*600)
+			flipped = append(flipped, name)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { must(t, s.Round(t.Context())) })
+	if len(flipped) < 2 || len(found) != len(flipped) || s.Numbers().Damaged != uint64(len(flipped)) {
+		t.Fatalf("flipped a bit in %v, found %v", flipped, found)
+	}
+	for _, err := range found {
+		damage, ok := errors.AsType[*recovery.DamageError](err)
+		if !ok || !strings.Contains(strings.Join(flipped, " "), damage.File) {
+			t.Errorf("found %v", err)
+		}
+	}
+	must(t, w.close())
+}
+
+func TestScrubberRuns(t *testing.T) {
+	disk, _ := cleanStore(t, 410, 1, 40)
+	store, err := recovery.Open(t0, options(disk, "/store"))
+	must(t, err)
+	defer store.Close()
+	s := &recovery.Scrubber{FS: disk, Dir: "/store", Identity: store.Identity, Every: time.Hour}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Minute)
+		defer cancel()
+		if err := s.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if n := s.Numbers(); n.Rounds != 3 {
+			t.Errorf("got %d rounds in two and a half hours, want 3", n.Rounds)
+		}
+	})
+}
