@@ -105,47 +105,64 @@ func (s *State) applyLapse(r *Record) string {
 
 // Earliest is the log time at which Due has something to say; false is never.
 func (s *State) Earliest() (Millis, bool) {
-	kind, at, _ := s.earliest()
+	kind, at, _ := s.next()
+	if later, when, _ := s.nextTidying(); later != DueNothing && (kind == DueNothing || when < at) {
+		kind, at = later, when
+	}
 	return at, kind != DueNothing
 }
 
-// earliest is the next thing that comes due, whenever that is. Of several at one
-// time it is the first in the order of their kinds.
-func (s *State) earliest() (kind DueKind, at Millis, m mark) {
-	consider := func(k DueKind, when Millis, n mark) {
-		if kind == DueNothing || when < at {
-			kind, at, m = k, when, n
-		}
-	}
-	if n, ok := s.deadlines.first(); ok {
-		consider(DueRange, n.at, n)
-	}
-	if n, ok := s.walls.first(); ok {
-		consider(DueWallRange, s.Log(n.at), n)
-	}
-	if n, ok := s.windows.first(); ok {
-		consider(DueKeys, n.at, n)
-	}
-	if n, ok := s.graves.first(); ok {
-		consider(DueDead, n.at, n)
-	}
-	if n, ok := s.pauses.first(); ok {
-		consider(DuePause, n.at, n)
-	}
-	if i := s.idleFirst; i != 0 {
-		at := AddMillis(s.queues.at(i).usedAt, IdleFor)
-		consider(DueIdle, at, mark{at, i})
-	}
-	if n, ok := s.fires.first(); ok {
-		consider(DueCron, s.Log(n.at), n)
-	}
-	return kind, at, m
+// soonest keeps the earliest of what it is shown, of several at one time the
+// first.
+type soonest struct {
+	kind DueKind
+	at   Millis // log time
+	mark mark
 }
 
-// Due is the next thing whose time has come at now. The record that does away
+func (d *soonest) consider(kind DueKind, at Millis, m mark, ok bool) {
+	if ok && (d.kind == DueNothing || at < d.at) {
+		*d = soonest{kind, at, m}
+	}
+}
+
+// next is what comes due next, whenever that is, of what somebody waits for.
+func (s *State) next() (DueKind, Millis, mark) {
+	var d soonest
+	m, ok := s.deadlines.first()
+	d.consider(DueRange, m.at, m, ok)
+	m, ok = s.walls.first()
+	d.consider(DueWallRange, s.Log(m.at), m, ok)
+	m, ok = s.pauses.first()
+	d.consider(DuePause, m.at, m, ok)
+	m, ok = s.fires.first()
+	d.consider(DueCron, s.Log(m.at), m, ok)
+	return d.kind, d.at, d.mark
+}
+
+// nextTidying is the same of what only frees memory. A smaller DEADMAX can make
+// millions of jobs due at once, and no lease may wait for them.
+func (s *State) nextTidying() (DueKind, Millis, mark) {
+	var d soonest
+	m, ok := s.windows.first()
+	d.consider(DueKeys, m.at, m, ok)
+	m, ok = s.graves.first()
+	d.consider(DueDead, m.at, m, ok)
+	if i := s.idleFirst; i != 0 {
+		m = mark{AddMillis(s.queues.at(i).usedAt, IdleFor), i}
+		d.consider(DueIdle, m.at, m, true)
+	}
+	return d.kind, d.at, d.mark
+}
+
+// Due is the next thing whose time has come at now: the earliest, but what only
+// frees memory (dead jobs, keys, queues) comes last. The record that does away
 // with it must be applied before Due is asked again.
 func (s *State) Due(now Millis) Due {
-	kind, at, m := s.earliest()
+	kind, at, m := s.next()
+	if kind == DueNothing || at > now {
+		kind, at, m = s.nextTidying()
+	}
 	if kind == DueNothing || at > now {
 		return Due{}
 	}
