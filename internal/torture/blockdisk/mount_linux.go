@@ -33,18 +33,21 @@ type Options struct {
 // Mount serves the disk and mounts its file system below work, a directory of
 // the caller's that should be empty. Without the rights or the programs it
 // gives ErrUnsupported.
-func Mount(d *Disk, work string, opt Options) (m *Mounted, err error) {
-	m = &Mounted{Dir: filepath.Join(work, "mnt"), fuse: filepath.Join(work, "fuse")}
+func Mount(d *Disk, work string, opt Options) (*Mounted, error) {
+	m := &Mounted{Dir: filepath.Join(work, "mnt"), fuse: filepath.Join(work, "fuse")}
+	if err := m.mount(d, opt); err != nil {
+		_ = m.Close() // why it could not be mounted says more
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Mounted) mount(d *Disk, opt Options) (err error) {
 	for _, dir := range []string{m.Dir, m.fuse} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	defer func() {
-		if err != nil {
-			_ = m.Close()
-		}
-	}()
 	root := &fs.Inode{}
 	m.server, err = fs.Mount(m.fuse, root, &fs.Options{
 		OnAdd: func(ctx context.Context) {
@@ -53,12 +56,12 @@ func Mount(d *Disk, work string, opt Options) (m *Mounted, err error) {
 		MountOptions: fuse.MountOptions{DirectMount: true, AllowOther: true, MaxWrite: 1 << 20},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	name := filepath.Join(m.fuse, "disk")
 	out, err := run("losetup", "--find", "--show", name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	m.loop = strings.TrimSpace(out)
 	switch opt.Make {
@@ -68,17 +71,17 @@ func Mount(d *Disk, work string, opt Options) (m *Mounted, err error) {
 		_, err = run("mkfs.xfs", "-q", "-f", m.loop)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	args := []string{m.loop, m.Dir}
 	if opt.Data != "" {
 		args = append([]string{"-o", opt.Data}, args...)
 	}
 	if _, err := run("mount", args...); err != nil {
-		return nil, err
+		return err
 	}
 	m.up = true
-	return m, nil
+	return nil
 }
 
 // Close takes the file system, the loop device and the FUSE server away. What
