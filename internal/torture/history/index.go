@@ -99,8 +99,12 @@ func newIndex(h History, opt Options) *index {
 		op := h.Ops[i]
 		if op.Outcome == Unknown {
 			// One process cannot act after its death, and may until then.
-			op.Return = never
-			if at, dead := death[op.Incarnation]; dead {
+			switch at, dead := death[op.Incarnation]; {
+			case !dead:
+				op.Return = never
+			case at < op.Call:
+				op.Outcome = No // sent to a process that was dead already
+			default:
 				op.Return = at
 			}
 		}
