@@ -64,7 +64,7 @@ func TestScheduleNeverRepeats(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := time.Date(2017, 10, 1, 0, 0, 0, 0, time.UTC)
-		for range 3000 {
+		for range 400 {
 			next := s.Next(at)
 			if !next.After(at) || next.Sub(at) > 70*time.Minute {
 				t.Fatalf("%s: after %v comes %v", zone, at, next)
