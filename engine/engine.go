@@ -106,13 +106,13 @@ type Engine struct {
 	tally     tally
 	runs      runs
 	promise   state.Millis         // when Turn is due, as the reaper was told
-	postponed bool                 // a turn waits for the open group to be taken
 	schedules map[cronKey]Schedule // of crons that were looked at
 	caught    map[cronKey]int      // slots made up for, of crons that are late
 
 	pending     atomic.Int64  // bytes of groups that are not safe
 	down        atomic.Uint64 // lsnFailed or lsnClosed; 0 while commands are taken
 	damaged     atomic.Uint64
+	postponed   atomic.Bool // a turn waits for the commit under way
 	full        atomic.Bool // new jobs are refused for want of disk
 	published   atomic.Pointer[Numbers]
 	publishedAt state.Millis // guarded by mu

@@ -244,3 +244,21 @@ func (s *shop) dump() string {
 	}
 	return b.String()
 }
+
+// differ fails with the first lines that two dumps do not share.
+func (s *shop) differ(when, got, want string) {
+	s.t.Helper()
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range max(len(a), len(b)) {
+		var x, y string
+		if i < len(a) {
+			x = a[i]
+		}
+		if i < len(b) {
+			y = b[i]
+		}
+		if x != y {
+			s.t.Fatalf("%s: line %d of the dump is\n%s\nwant\n%s", when, i+1, x, y)
+		}
+	}
+}

@@ -353,11 +353,6 @@ func (e *Engine) takeGroup() *wal.Group {
 	}
 	g := e.sealed[0]
 	e.sealed = append(e.sealed[:0], e.sealed[1:]...)
-	if e.postponed {
-		e.postponed = false
-		e.promise = state.Forever
-		e.announce()
-	}
 	return g
 }
 

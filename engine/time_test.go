@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pawl/engine"
@@ -252,4 +253,27 @@ func (s *shop) queues() []string {
 	c := &engine.QueueList{Pool: state.DefaultPool}
 	s.must(c)
 	return c.Keys
+}
+
+// Jobs that become due one after the other, while no client commits anything,
+// are each on time.
+func TestDueEachMillisecond(t *testing.T) {
+	inBubbleWithReaper(t, engine.Options{}, func(t *testing.T, s *shop) {
+		const jobs = 200
+		cmds := make([]engine.Command, jobs)
+		for i := range cmds {
+			cmds[i] = &engine.Enqueue{Queue: key("mail"), Payload: []byte("x"), Delay: state.Millis(1000 + i)}
+		}
+		if err := s.e.Do(cmds...); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(999 * time.Millisecond)
+		for i := range jobs {
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			if got := s.e.Numbers().Jobs[state.Ready]; got != int64(i+1) {
+				t.Fatalf("after %d ms got %d ready, want %d", 1000+i, got, i+1)
+			}
+		}
+	})
 }

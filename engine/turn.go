@@ -28,6 +28,7 @@ func (e *Engine) Turn() (next time.Duration, never bool) {
 		return 0, true
 	}
 	began := e.entered
+	e.postponed.Store(false)
 	more, err := e.endDue()
 	if e.down.Load() != 0 {
 		e.leave()
@@ -38,13 +39,18 @@ func (e *Engine) Turn() (next time.Duration, never bool) {
 		next, e.promise = noRoomRest, 0
 	case more:
 		next, e.promise = time.Duration(restShare*float64(time.Since(began))), 0
-	case e.postponed:
-		next, e.promise = time.Second, 0
+	case e.postponed.Load():
+		next, e.promise = time.Second, 0 // the commit under way wakes us before
 	default:
 		e.promise = e.nextDue()
 		never = e.promise == state.Forever
 		next = time.Duration(e.promise-e.now) * time.Millisecond
 		next = min(next, longestSleep)
+	}
+	if e.postponed.Load() && !e.commits.busy.Load() {
+		// Nobody leads, so nobody would wake us: lead, and come back.
+		e.postponed.Store(false)
+		more, next = true, 0
 	}
 	lsn := e.leave()
 	if more {
@@ -79,7 +85,7 @@ func (e *Engine) endDue() (more bool, err error) {
 			// The open group is of an earlier millisecond. A new one costs a
 			// sync more, so there must not be many of them.
 			if len(e.sealed) > 0 {
-				e.postponed = true
+				e.postponed.Store(true)
 				return false, nil
 			}
 			e.seal()
@@ -149,9 +155,14 @@ func (e *Engine) announce() {
 	}
 	if next := e.nextDue(); next < e.promise {
 		e.promise = next
-		select {
-		case e.wake <- struct{}{}:
-		default:
-		}
+		e.rouse()
+	}
+}
+
+// rouse has the reaper take a turn at once.
+func (e *Engine) rouse() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
 	}
 }
