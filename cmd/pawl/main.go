@@ -107,6 +107,7 @@ func subcommands() []subcommand {
 		restoreCommand(),
 		repairCommand(),
 
+		importCommand(),
 		demoCommand(),
 		hashPasswordCommand(),
 		benchCommand(),

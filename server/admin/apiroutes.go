@@ -54,6 +54,8 @@ func init() {
 	post("/api/v1/jobs/bulk", "Act on all jobs of a state, or of a reason, at most 10,000 at a time.", "", bulkBody{}, actedJobs{}, (*apiCall).bulk, queueKey)
 	get("/api/v1/dead", "Dead jobs of a queue by the reason of their last failure.", reasonsReply{}, (*apiCall).deadReasons, queueKey)
 
+	post("/api/v1/import", "Add a batch of jobs and tokens of another system; what was added before is left out. See pawl import.", "", importBody{}, importReply{}, (*apiCall).importBatch)
+
 	get("/api/v1/crons", "Recurring enqueues.", cronsReply{}, (*apiCall).listCrons, poolName)
 	post("/api/v1/crons", "Make or replace a recurring enqueue.", "CRON SET name spec queue payload [options]", cronBody{}, acted{}, (*apiCall).setCron, queueKey)
 	post("/api/v1/crons/delete", "Remove a recurring enqueue.", "CRON DELETE name", cronDeleteBody{}, acted{}, (*apiCall).deleteCron)
