@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -648,6 +649,11 @@ func TestDrop(t *testing.T) {
 	if err := l.Drop(second); err != nil { // from the middle: the first one has a body that stays
 		t.Fatal(err)
 	}
+	for name, d := range r.disk.States(1, 0) {
+		if d.Contents(segmentFile(second)) != nil {
+			t.Errorf("the dropped generation is back after a power loss, state %s", name)
+		}
+	}
 	if got := l.Stats().DiskBytes; got >= size {
 		t.Errorf("disk bytes %d, before %d", got, size)
 	}
@@ -682,6 +688,48 @@ func TestDrop(t *testing.T) {
 	r.disk.Flip(segmentFile(1), int64(positions[1].Offset)*8)
 	if _, ok := errors.AsType[*wal.CorruptError](h.Verify(1)); !ok {
 		t.Errorf("verify saw no damage")
+	}
+}
+
+// TestBeginIsDurable: when Begin returns, no power loss can change what recovery
+// has decided, and what it had no use for is gone.
+func TestBeginIsDurable(t *testing.T) {
+	r := newRun(t)
+	l := mustBegin(t, r.opt)
+	for range 3 {
+		mustAppend(t, l, waltest.Record{Head: []byte("h")})
+	}
+	r.disk.Inject(waltest.CrashAt(r.disk.Ops()+2, false, 0)) // written, not synced
+	if _, err := waltest.Append(l, waltest.Record{Head: []byte("torn")}); !errors.Is(err, waltest.ErrCrashed) {
+		t.Fatalf("got %v, want a crash", err)
+	}
+	var torn *waltest.Disk
+	for name, d := range r.disk.States(1, 0) {
+		if torn == nil && strings.HasPrefix(name, "torn") {
+			torn = d
+		}
+	}
+	_, end, err := waltest.Read(torn, logDir, wal.ReaderOptions{})
+	if err != nil || end.LSN != 3 || end.Cut == 0 || len(end.Unused) != 2 {
+		t.Fatalf("end %+v, %v; want a torn tail behind group 3 and two generations made ahead", end, err)
+	}
+	opt := testOptions(torn, 2)
+	if _, err = wal.Begin(opt, end); err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range torn.States(1, 4) {
+		_, again, err := waltest.Read(d, logDir, wal.ReaderOptions{})
+		if err != nil || again.LSN != 3 || again.Cut != 0 || again.Generation != 4 || again.Linked[0].Length != int64(end.Length) {
+			t.Errorf("state %s: end %+v, %v", name, again, err)
+		}
+		if size := len(d.Contents(segmentFile(1))); size != int(end.Length) {
+			t.Errorf("state %s: the old generation has %d bytes, want %d", name, size, end.Length)
+		}
+		for _, unused := range end.Unused {
+			if d.Contents(segmentFile(unused)) != nil {
+				t.Errorf("state %s: generation %d is still there", name, unused)
+			}
+		}
 	}
 }
 
