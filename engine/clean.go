@@ -20,6 +20,17 @@ const (
 	cleanRest = 3
 )
 
+// cleanFor cleans one generation after another for so long, and says whether
+// there is more to do.
+func (k *keeper) cleanFor(d time.Duration) (more bool) {
+	for began := time.Now(); time.Since(began) < d && k.ctx.Err() == nil; {
+		if !k.clean() {
+			return false
+		}
+	}
+	return true
+}
+
 // clean carries the live bodies out of one generation that is at least half
 // dead, the emptiest first, if the log holds clearly more than what is alive. It
 // says whether there is more to do.
@@ -51,7 +62,7 @@ func (k *keeper) clean() (more bool) {
 	var half []wal.Info
 	for _, g := range gens {
 		l := live[g.Generation]
-		if g.Sealed && l.Jobs > 0 && int64(l.Bytes)*2 <= g.Length {
+		if g.Sealed && !k.rotten[g.Generation] && l.Jobs > 0 && int64(l.Bytes)*2 <= g.Length {
 			half = append(half, g)
 		}
 	}
@@ -61,12 +72,11 @@ func (k *keeper) clean() (more bool) {
 	emptiest := slices.MinFunc(half, func(a, b wal.Info) int {
 		return int(int64(live[a.Generation].Bytes)*1000/max(a.Length, 1) - int64(live[b.Generation].Bytes)*1000/max(b.Length, 1))
 	})
-	k.empties(emptiest.Generation)
-	return true
+	return k.empty(emptiest.Generation)
 }
 
-// empties carries all live bodies out of a generation.
-func (k *keeper) empties(generation uint32) {
+// empty carries all live bodies out of a generation. False: it could not.
+func (k *keeper) empty(generation uint32) bool {
 	e := k.e
 	e.log.Hold(generation)
 	defer e.log.Unhold(generation)
@@ -75,7 +85,7 @@ func (k *keeper) empties(generation uint32) {
 		began := time.Now()
 		var jobs []state.Job
 		if !e.enter() {
-			return
+			return false
 		}
 		var slots []state.Slot
 		slots, next := e.st.BodiesIn(nil, generation, from, carryJobs)
@@ -83,17 +93,18 @@ func (k *keeper) empties(generation uint32) {
 			j, _ := e.st.Job(slot)
 			jobs = append(jobs, j)
 		}
-		if e.Wait(e.leave()) != nil {
-			return
+		if e.Wait(e.leave()) != nil || !k.carry(jobs) {
+			return false
 		}
-		if !k.carry(jobs) || next == 0 {
-			return
+		if next == 0 {
+			return true
 		}
 		from = next
 		if !e.full.Load() {
 			k.sleep(cleanRest * time.Since(began))
 		}
 	}
+	return false
 }
 
 func (k *keeper) sleep(d time.Duration) {
@@ -119,6 +130,7 @@ func (k *keeper) carry(jobs []state.Job) bool {
 			if _, rotten := errors.AsType[*wal.CorruptError](err); rotten {
 				e.buryDamaged(body{slot: j.Slot, pos: wal.Pos(j.Body)}, err)
 				raw = nil
+				k.rotten[j.Body.Generation] = true // it stays, with its buried job
 			} else if err != nil {
 				e.opt.Logger.Warn("cleaning cannot read, it is tried again", "place", wal.Pos(j.Body).String(), "err", err)
 				return false
@@ -131,8 +143,12 @@ func (k *keeper) carry(jobs []state.Job) bool {
 		carried := 0
 		for i, raw := range bodies {
 			j := &jobs[i]
-			if raw == nil || e.room(wal.RecordBytes(160, len(raw))) != nil {
+			if raw == nil {
 				continue
+			}
+			if e.room(wal.RecordBytes(160, len(raw))) != nil {
+				e.leave()
+				return false
 			}
 			// It may be done, or elsewhere, by now.
 			if now, ok := e.st.Job(j.Slot); ok && now.Body == j.Body {

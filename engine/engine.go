@@ -250,16 +250,15 @@ func (e *Engine) close(ctx context.Context) error {
 		}
 	}
 	e.mu.Unlock()
-	e.keeper.stop()
-	e.watch.Stop()
-	e.flush.Stop()
-
 	over := make(chan error, 1)
 	go func() {
+		e.keeper.stop()
 		err := e.Wait(last)
 		if err == nil {
 			err = e.writeLast()
 		}
+		e.watch.Stop()
+		e.flush.Stop()
 		if closing := e.log.Close(); err == nil {
 			err = closing
 		}

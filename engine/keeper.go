@@ -43,7 +43,8 @@ type keeper struct {
 	waiting *flight // the one after it, which somebody asked for
 
 	// Owned by the keeper's goroutine.
-	empty     map[uint32]time.Time // since when a generation is not needed
+	rotten    map[uint32]bool      // generations with a body that cannot be carried
+	unneeded  map[uint32]time.Time // since when a generation is not needed
 	fullSince time.Time
 }
 
@@ -56,7 +57,8 @@ type flight struct {
 func (k *keeper) init(e *Engine) {
 	k.e = e
 	k.kick = make(chan struct{}, 1)
-	k.empty = make(map[uint32]time.Time)
+	k.unneeded = make(map[uint32]time.Time)
+	k.rotten = make(map[uint32]bool)
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 }
 
@@ -98,6 +100,7 @@ const lookEvery = time.Second
 
 func (k *keeper) loop() {
 	k.takeStock()
+	k.sinceSnapshot.Add(k.tail())
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var seen uint64
@@ -112,7 +115,7 @@ func (k *keeper) loop() {
 		written := k.written.Load()
 		k.watchSpace()
 		k.maybeSnapshot()
-		busy := k.clean()
+		busy := k.cleanFor(lookEvery)
 		k.dropGenerations()
 		switch {
 		case busy, written != seen, k.e.full.Load(), k.ctx.Err() != nil:
@@ -126,12 +129,23 @@ func (k *keeper) loop() {
 				timer.Reset(lookEvery)
 			} else if d := k.untilSnapshot(); d > 0 {
 				timer.Reset(d)
-			} else if len(k.empty) > 0 {
+			} else if len(k.unneeded) > 0 {
 				timer.Reset(max(lookEvery, k.e.opt.Keep/4))
 			}
 		}
 		seen = written
 	}
+}
+
+// tail is how much log a start would replay: without it, a daemon that is often
+// restarted would never write a snapshot.
+func (k *keeper) tail() (bytes int64) {
+	for _, g := range k.e.log.Generations() {
+		if uint64(g.LastLSN) > k.snapshotLSN.Load() {
+			bytes += g.Length
+		}
+	}
+	return bytes
 }
 
 // dropGenerations removes what nothing needs: sealed, its groups below every
@@ -160,7 +174,7 @@ func (k *keeper) dropGenerations() {
 		if e.st.Live(g.Generation).Jobs == 0 {
 			free = append(free, g)
 		} else {
-			delete(k.empty, g.Generation)
+			delete(k.unneeded, g.Generation)
 		}
 	}
 	if e.Wait(e.leave()) != nil {
@@ -168,17 +182,17 @@ func (k *keeper) dropGenerations() {
 	}
 	now := time.Now()
 	for _, g := range free {
-		since, known := k.empty[g.Generation]
+		since, known := k.unneeded[g.Generation]
 		if !known {
 			since = now
-			k.empty[g.Generation] = now
+			k.unneeded[g.Generation] = now
 		}
 		if now.Sub(since) < e.opt.Keep {
 			continue
 		}
 		switch err := e.log.Drop(g.Generation); {
 		case err == nil:
-			delete(k.empty, g.Generation)
+			delete(k.unneeded, g.Generation)
 		case errors.Is(err, wal.ErrHeld), errors.Is(err, wal.ErrInUse):
 		default:
 			e.opt.Logger.Warn("generation cannot be removed, it is tried again", "generation", g.Generation, "err", err)

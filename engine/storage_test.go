@@ -294,6 +294,27 @@ func TestSnapshotAndDrop(t *testing.T) {
 	})
 }
 
+// A daemon that is restarted before it has written enough for a snapshot writes
+// one all the same, once there is enough to replay.
+func TestSnapshotOfWhatWasReplayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shop{t: t, fs: waltest.NewDisk(), dir: "data", opt: engine.Options{SnapshotBytes: 64 << 10}, log: wal.Options{GenerationBytes: 16 << 10}}
+		s.open()
+		defer func() { s.close() }()
+		for range 20 {
+			for range 10 {
+				s.enqueue("mail", strings.Repeat("x", 1000))
+			}
+			s.reopen()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := s.e.Numbers(); n.SnapshotLSN == 0 {
+			t.Error("200 KB of log and no snapshot")
+		}
+	})
+}
+
 // Bodies carried out of generations that are mostly dead are the same bodies,
 // and what they left goes.
 func TestCleaning(t *testing.T) {
