@@ -79,6 +79,9 @@ func restore(ctx context.Context, dir string, opt RestoreOptions) (*Restored, er
 	if err != nil {
 		return nil, err
 	}
+	if end.LSN == 0 && !opt.At.IsZero() {
+		return nil, fmt.Errorf("%w: the store began after %s", ErrOutOfReach, opt.At.UTC().Format(time.RFC3339))
+	}
 	if err := src.verifyBodies(ctx, st, math.MaxInt64); err != nil {
 		return nil, err
 	}

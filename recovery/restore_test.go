@@ -92,6 +92,7 @@ func TestRestoreRefusals(t *testing.T) {
 	}{
 		"over something": {recovery.RestoreOptions{To: "/there", LSN: wal.LSN(p.acked)}, recovery.ErrExists},
 		"no store":       {recovery.RestoreOptions{Dir: "/there", To: "/new", LSN: 1}, recovery.ErrNoStore},
+		"before all":     {recovery.RestoreOptions{To: "/new", At: time.UnixMilli(1)}, recovery.ErrOutOfReach},
 	} {
 		tt.opt.FS = disk
 		if tt.opt.Dir == "" {
