@@ -474,10 +474,12 @@ func fillEngine(t *testing.T, e *engine.Engine) {
 		t.Fatal(err)
 	}
 	must(&engine.Enqueue{Queue: mail, Payload: []byte("delayed"), Delay: 3_600_000})
+	var many []engine.Command
 	for i := range 40 {
-		must(&engine.Enqueue{Queue: mail, Payload: fmt.Appendf(nil, `{"n":%d}`, i), Priority: int8(i % 3)})
+		many = append(many, &engine.Enqueue{Queue: mail, Payload: fmt.Appendf(nil, `{"n":%d}`, i), Priority: int8(i % 3)})
 	}
 	for i := range 12 {
-		must(&engine.Enqueue{Queue: fmt.Appendf(nil, "default/shop/orders-%d", i), Payload: []byte("x")})
+		many = append(many, &engine.Enqueue{Queue: fmt.Appendf(nil, "default/shop/orders-%d", i), Payload: []byte("x")})
 	}
+	must(many...)
 }
