@@ -20,7 +20,7 @@ import (
 
 // small makes the daemon's log and snapshots so small that a short run passes
 // through many generations, snapshots and prunings.
-var small = []string{"--generation-size", "64KiB", "--snapshot-bytes", "128KiB"}
+var small = []string{"--generation-size", "64KiB", "--snapshot-bytes", "64KiB"}
 
 // lab is what every layer needs: a place, a binary, a seed, a recorder.
 type lab struct {

@@ -56,7 +56,7 @@ var plants = []plant{
 		"no directory sync after the rename of a snapshot", "snapshot/store.go",
 		"	for _, d := range []string{dir, filepath.Dir(dir)} {",
 		"	for _, d := range []string{filepath.Dir(dir)} {",
-		"layer trace -starts 1 -jobs 250",
+		"layer trace -starts 1 -jobs 150",
 	},
 	{
 		"no directory sync for a new generation", "wal/generation.go",
@@ -104,7 +104,7 @@ var plants = []plant{
 		"a gap between groups is accepted", "wal/scan.go",
 		"	case h.chain != s.last.sum:\n		return errors.New(\"header does not follow the one before\")\n	case h.kind == kindGroup && h.lsn != s.lsn+1:",
 		"	case h.kind == kindGroup && h.lsn <= s.lsn:",
-		"test ./wal .",
+		"test ./wal TestEntryTakenOut",
 	},
 	{
 		"a damaged snapshot gives an older state", "wal/reader.go",
@@ -116,7 +116,7 @@ var plants = []plant{
 		"generations go before the snapshot's directory is synced", "snapshot/store.go",
 		"	for _, d := range []string{dir, filepath.Dir(dir)} {",
 		"	for _, d := range []string{} {",
-		"layer trace -starts 1 -jobs 250",
+		"layer trace -starts 1 -jobs 150",
 	},
 	{
 		"an ack is applied, but not logged", "engine/lease.go",
@@ -158,13 +158,13 @@ var plants = []plant{
 		"attempts start again after a restart", "state/view.go",
 		"		s.placeBody(j, j.body())\n		if at, ok := j.deadline(); ok {",
 		"		s.placeBody(j, j.body())\n		j.when &^= 0xffff\n		if at, ok := j.deadline(); ok {",
-		"layer kill -kills 8",
+		"test ./state .",
 	},
 	{
 		"the order is lost at a restart", "state/view.go",
 		"	each(&s.groups, func(i uint32, g *group) {\n		if g.serial != 0 {",
 		"	each(&s.levels, func(_ uint32, l *level) { l.first, l.last = l.last, l.first })\n	each(&s.groups, func(i uint32, g *group) {\n		if g.serial != 0 {",
-		"layer kill -kills 8",
+		"test ./state/... .",
 	},
 	{
 		"stats run ahead of the disk", "engine/submit.go",
@@ -176,7 +176,7 @@ var plants = []plant{
 		"what a dead process wrote is shown before it is synced", "recovery/open.go",
 		"	created := false\n	src, err := survey(opt.FS, opt.Dir, true)",
 		"	created := false\n	src, err := survey(opt.FS, opt.Dir, false)",
-		"test ./recovery .",
+		"test ./recovery TestPowerCutAfterAKill",
 	},
 }
 

@@ -47,7 +47,7 @@ func runTrace(ctx context.Context, args []string) error {
 		if err := l.start(ctx, sup); err != nil {
 			return err
 		}
-		crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients, First: n * *clients, Payload: 512}, sup, l.rec)
+		crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients, First: n * *clients, Payload: 1024, Least: 1024}, sup, l.rec)
 		marks, err := crew.EnqueueMarked(ctx, *jobs)
 		if err != nil {
 			return err

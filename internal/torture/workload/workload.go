@@ -35,6 +35,8 @@ type Options struct {
 	Lease time.Duration
 	// Payload is the longest filler in a payload, 16 KiB; most are short.
 	Payload int
+	// Least is the shortest filler, 0.
+	Least int
 	// Basic leaves out all that Moxy's contract does not have: delays,
 	// priorities, groups, transactions, waiting and batch fetches.
 	Basic bool
@@ -304,7 +306,7 @@ func (w *client) job(q queue) (history.Op, []string, string) {
 	case 1:
 		filler = w.rng.IntN(min(4096, w.opt.Payload) + 1)
 	}
-	payload := makePayload(w.rng, nonce, w.number, w.seq, filler)
+	payload := makePayload(w.rng, nonce, w.number, w.seq, max(filler, w.opt.Least))
 	op := history.Op{Kind: history.Enqueue, Queue: q.name, Nonce: nonce, Digest: digest(payload)}
 	args := []string{"ENQUEUE", q.name, payload}
 	if w.opt.Basic {
