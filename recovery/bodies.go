@@ -30,10 +30,12 @@ func (src *source) verifyBodies(ctx context.Context, st *state.State, limit int6
 	if total > limit {
 		return nil
 	}
+	bodies := bodiesOf(st, unread)
 	for _, live := range unread {
-		if err := src.verifyGeneration(ctx, st, live.Generation, func(_ state.Job, err error) error { return err }); err != nil {
+		if err := src.verifyGeneration(ctx, st, live.Generation, bodies[live.Generation], func(_ state.Job, err error) error { return err }); err != nil {
 			return err
 		}
+		delete(bodies, live.Generation)
 		src.report.Bodies += int64(live.Bytes)
 		src.progress(Progress{Phase: "bodies", Done: src.report.Bodies, Total: total, Records: src.report.Records})
 	}
@@ -60,11 +62,11 @@ func (src *source) linked(generation uint32) int {
 
 func (src *source) isLinked(generation uint32) bool { return src.linked(generation) >= 0 }
 
-// verifyGeneration reads the bodies of all jobs in one generation in the order
-// in which they lie there, and gives every damaged one to found, whose error
-// ends it. found gets a *DamageError. Jobs that were buried because their body
-// is damaged are left out.
-func (src *source) verifyGeneration(ctx context.Context, st *state.State, generation uint32, found func(state.Job, error) error) error {
+// verifyGeneration reads bodies in one generation, in the order in which they
+// lie there, and gives every damaged one to found, whose error ends it. found
+// gets a *DamageError. Jobs that were buried because their body is damaged are
+// left out.
+func (src *source) verifyGeneration(ctx context.Context, st *state.State, generation uint32, bodies []bodyAt, found func(state.Job, error) error) error {
 	path := wal.SegmentPath(LogDir(src.dir), generation)
 	f, err := src.fs.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,19 +85,15 @@ func (src *source) verifyGeneration(ctx context.Context, st *state.State, genera
 	if err != nil {
 		return err
 	}
-	var b []byte
-	for _, at := range bodiesIn(st, generation) {
+	w := window{f: f, size: size}
+	for _, at := range bodies {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		job, _ := st.Job(at.slot)
-		if job.Place == state.Dead && job.Reason == damagedReason {
-			continue
-		}
 		got := "the end of the file"
 		if int64(at.body.Offset)+int64(at.body.Length) <= size {
-			b = slices.Grow(b[:0], int(at.body.Length))[:at.body.Length]
-			if n, err := f.ReadAt(b, int64(at.body.Offset)); n < len(b) {
+			b, err := w.at(int64(at.body.Offset), int(at.body.Length))
+			if err != nil {
 				return fmt.Errorf("read %s: %w", path, err)
 			}
 			sum := crc32.Checksum(b, castagnoli)
@@ -104,15 +102,44 @@ func (src *source) verifyGeneration(ctx context.Context, st *state.State, genera
 			}
 			got = fmt.Sprintf("checksum %08x instead of %08x", sum, at.body.Checksum)
 		}
-		damage := &DamageError{
+		job, _ := st.Job(at.slot)
+		if job.Place == state.Dead && job.Reason == damagedReason {
+			continue
+		}
+		err := found(job, &DamageError{
 			File: path, Offset: int64(at.body.Offset),
 			Want: fmt.Sprintf("the payload of job %s, %d bytes", job.ID, at.body.Length), Got: got,
-		}
-		if err := found(job, damage); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// window reads a file in large pieces for who wants small ones in order.
+type window struct {
+	f    vfs.File
+	size int64
+	from int64 // of b in the file
+	b    []byte
+}
+
+// windowBytes is how much a window reads at once, or one body if that is larger.
+const windowBytes = 1 << 20
+
+// at returns n bytes at off, which are in the file, valid until the next call.
+func (w *window) at(off int64, n int) ([]byte, error) {
+	if off < w.from || off+int64(n) > w.from+int64(len(w.b)) {
+		want := int(min(int64(max(n, windowBytes)), w.size-off))
+		w.b = slices.Grow(w.b[:0], want)[:want]
+		w.from = off
+		if got, err := w.f.ReadAt(w.b, off); got < want {
+			w.b = w.b[:0]
+			return nil, err
+		}
+	}
+	return w.b[off-w.from:][:n], nil
 }
 
 // bodyAt is a job and where its body lies.
@@ -121,20 +148,21 @@ type bodyAt struct {
 	body state.Body
 }
 
-// bodiesIn is the jobs with bodies in one generation, by place.
-func bodiesIn(st *state.State, generation uint32) (bodies []bodyAt) {
-	var slots []state.Slot
-	for from := state.Slot(0); ; {
-		slots, from = st.BodiesIn(slots[:0], generation, from, 1024)
-		for _, slot := range slots {
-			job, _ := st.Job(slot)
-			bodies = append(bodies, bodyAt{slot, job.Body})
-		}
-		if from == 0 {
-			break
-		}
+// bodiesOf is the jobs with bodies in some generations, by generation and place.
+func bodiesOf(st *state.State, lives []state.Live) map[uint32][]bodyAt {
+	bodies := make(map[uint32][]bodyAt, len(lives))
+	for _, live := range lives {
+		bodies[live.Generation] = make([]bodyAt, 0, live.Jobs)
 	}
-	slices.SortFunc(bodies, func(a, b bodyAt) int { return cmp.Compare(a.body.Offset, b.body.Offset) })
+	st.Bodies(func(slot state.Slot, body state.Body) bool {
+		if list, wanted := bodies[body.Generation]; wanted {
+			bodies[body.Generation] = append(list, bodyAt{slot, body})
+		}
+		return true
+	})
+	for _, list := range bodies {
+		slices.SortFunc(list, func(a, b bodyAt) int { return cmp.Compare(a.body.Offset, b.body.Offset) })
+	}
 	return bodies
 }
 

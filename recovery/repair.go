@@ -355,13 +355,14 @@ func (r *repairer) payloads(ctx context.Context, b *branch) error {
 		})
 		return nil
 	}
+	bodies := bodiesOf(b.state, b.state.Lives())
 	for _, live := range b.state.Lives() {
 		unlinked := r.src.generationOf(live)
 		if unlinked != nil {
 			r.damage(unlinked)
 		}
 		r.fs.lifted = true // the bodies in a file may be sound where its first entries are not
-		err := r.src.verifyGeneration(ctx, b.state, live.Generation, func(job state.Job, why error) error {
+		err := r.src.verifyGeneration(ctx, b.state, live.Generation, bodies[live.Generation], func(job state.Job, why error) error {
 			r.damage(why)
 			return lose(job, why)
 		})
@@ -375,7 +376,7 @@ func (r *repairer) payloads(ctx context.Context, b *branch) error {
 		if err != nil && unlinked == nil {
 			r.damage(err)
 		}
-		for _, at := range bodiesIn(b.state, live.Generation) {
+		for _, at := range bodies[live.Generation] {
 			job, _ := b.state.Job(at.slot)
 			switch {
 			case lost[at.slot]:

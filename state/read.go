@@ -342,6 +342,18 @@ func (s *State) Lives() []Live {
 	return all
 }
 
+// Bodies calls yield for every job that has a body, in order of slot, until it
+// returns false. BodiesIn is for one generation, in steps.
+func (s *State) Bodies(yield func(Slot, Body) bool) {
+	for i := uint32(1); i <= s.jobs.last && i != 0; i++ {
+		if j := s.jobs.at(i); j.where != 0 && j.generation != 0 {
+			if !yield(Slot(i), Body{j.generation, j.offset, j.length, j.checksum}) {
+				return
+			}
+		}
+	}
+}
+
 // BodiesIn appends to dst up to max slots, from the given one on, whose body
 // lies in generation, looking at no more than 64 × max slots, and returns where
 // to go on, 0 at the end.
