@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -258,6 +259,13 @@ func TestCensusAndNumbers(t *testing.T) {
 			s.enqueue(fmt.Sprintf("q%04d", i), "x")
 		}
 		s.want("q0007", "x")
+		if got := s.queues(); len(got) != 1200 || !slices.IsSorted(got) {
+			t.Errorf("got %d queues, sorted %v, want 1,200", len(got), slices.IsSorted(got))
+		}
+		some := &engine.QueueList{Pool: state.DefaultPool, Match: []byte("q11?9")}
+		if s.must(some); len(some.Keys) != 10 {
+			t.Errorf("got %v, want ten", some.Keys)
+		}
 		time.Sleep(2 * time.Second)
 		c := s.e.Census()
 		if len(c.Queues) != 1200 || c.Queues[7].Key != string(key("q0007")) || c.Queues[7].Leased != 1 || c.Queues[8].Ready != 1 {

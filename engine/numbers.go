@@ -132,10 +132,7 @@ func (e *Engine) Census() *Census {
 			}
 		}
 		n := 0
-		e.st.Queues(func(q state.QueueID) bool {
-			if q <= after {
-				return true
-			}
+		e.st.QueuesFrom(after+1, func(q state.QueueID) bool {
 			census.Queues = append(census.Queues, e.queueView(q))
 			after = q
 			n++

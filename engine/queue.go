@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"strings"
 
 	"pawl/state"
@@ -61,16 +60,28 @@ func (e *Engine) queueList(c *QueueList) error {
 		return ErrTooLarge
 	}
 	prefix := c.Pool + "/"
-	e.st.Queues(func(q state.QueueID) bool {
-		key := e.st.QueueKey(q)
-		if strings.HasPrefix(key, prefix) && (c.Match == nil || Glob(string(c.Match), state.DisplayName(key))) {
-			c.Keys = append(c.Keys, key)
+	for after := state.QueueID(0); ; {
+		seen := 0
+		e.st.QueuesFrom(after+1, func(q state.QueueID) bool {
+			key := e.st.QueueKey(q)
+			if strings.HasPrefix(key, prefix) && (c.Match == nil || Glob(string(c.Match), state.DisplayName(key))) {
+				c.Keys = append(c.Keys, key)
+			}
+			after = q
+			seen++
+			return seen < listChunk
+		})
+		if seen < listChunk {
+			return nil // Submit sorts, when others can go on
 		}
-		return true
-	})
-	slices.Sort(c.Keys)
-	return nil
+		if e.pause(); e.down.Load() != 0 {
+			return e.refusal()
+		}
+	}
 }
+
+// listChunk is how many queues a QueueList looks at before it lets others in.
+const listChunk = 1024
 
 // maxPeek bounds a page of QueuePeek.
 const (

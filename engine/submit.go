@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pawl/state"
@@ -11,8 +12,8 @@ import (
 // Submit decides and applies cmds in one step, in order, and fills their
 // answers, which nobody may see before Wait(lsn) has returned nil. They stay
 // together: nothing else comes between them, but where the log must first make
-// room, where a Fetch meets more than 64 jobs past their time to live, and
-// where a QueueDelete has much to remove.
+// room, where a Fetch meets more than 64 jobs past their time to live, where a
+// QueueDelete has much to remove, and where a QueueList looks at very many.
 func (e *Engine) Submit(cmds ...Command) LSN {
 	for _, cmd := range cmds {
 		e.prepare(cmd)
@@ -37,7 +38,13 @@ func (e *Engine) Submit(cmds ...Command) LSN {
 			e.tally.refused++
 		}
 	}
-	return e.leave()
+	lsn := e.leave()
+	for _, cmd := range cmds {
+		if c, ok := cmd.(*QueueList); ok {
+			slices.Sort(c.Keys)
+		}
+	}
+	return lsn
 }
 
 // refuseAll says to each why nothing is taken any more.

@@ -170,8 +170,12 @@ func (s *State) Queue(id QueueID) Queue {
 }
 
 // Queues calls yield for each queue in order of ID until it returns false.
-func (s *State) Queues(yield func(QueueID) bool) {
-	for i := uint32(1); i <= s.queues.last; i++ {
+func (s *State) Queues(yield func(QueueID) bool) { s.QueuesFrom(1, yield) }
+
+// QueuesFrom is Queues that begins with the ID first, for those who look at very
+// many in pieces.
+func (s *State) QueuesFrom(first QueueID, yield func(QueueID) bool) {
+	for i := uint32(max(first, 1)); i <= s.queues.last; i++ {
 		if s.queues.at(i).serial != 0 && !yield(QueueID(i)) {
 			return
 		}
