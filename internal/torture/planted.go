@@ -288,7 +288,7 @@ func (p *plant) grow(ctx context.Context, root, scratch string) (output string, 
 	switch words[0] {
 	case "test":
 		run := strings.Join(words[2:], " ")
-		cmd = exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-short", "-count=1", "-failfast", "-timeout", "120s", "-run", run, words[1])
+		cmd = exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-short", "-count=1", "-failfast", "-timeout", "600s", "-run", run, words[1])
 		cmd.Dir = root
 	case "layer":
 		binary := filepath.Join(scratch, "pawl")

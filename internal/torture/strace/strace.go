@@ -25,6 +25,9 @@ type Call struct {
 	Args       string // as printed, both halves together
 	Result     string // what stands behind the equals sign; empty if it never ended
 	Begin, End int    // places in the trace; End is after everything for one that never ended
+
+	file, data       string // of File and Data, once asked for
+	hasFile, hasData bool
 }
 
 // OK tells whether the call returned no error.
@@ -102,11 +105,13 @@ var (
 // File is what the first argument of a call refers to: a path, or
 // "TCP:[…]" or "socket:[…]".
 func (c *Call) File() string {
-	m := fdPattern.FindStringSubmatch(c.Args)
-	if m == nil {
-		return ""
+	if !c.hasFile {
+		c.hasFile = true
+		if m := fdPattern.FindStringSubmatch(c.Args); m != nil {
+			c.file = strings.TrimSuffix(unhex(m[1]), "(deleted)")
+		}
 	}
-	return strings.TrimSuffix(unhex(m[1]), "(deleted)")
+	return c.file
 }
 
 // Strings are the call's string arguments, decoded.
@@ -119,7 +124,12 @@ func (c *Call) Strings() []string {
 }
 
 // Data is all bytes that a write carries.
-func (c *Call) Data() string { return strings.Join(c.Strings(), "") }
+func (c *Call) Data() string {
+	if !c.hasData {
+		c.data, c.hasData = strings.Join(c.Strings(), ""), true
+	}
+	return c.data
+}
 
 func unhex(s string) string {
 	if !strings.HasPrefix(s, `\x`) {
