@@ -10,7 +10,8 @@
 //	nopass               any password is right
 //	resetpass            no passwords, and none is right
 //	+@class  -@class     gives or takes a class: produce, work, operate, admin, all
-//	~glob                allows the queues whose namespace/queue matches
+//	~glob                allows the queues whose namespace/queue matches; the edges
+//	                     also match the name alone in the default namespace
 //	allqueues            is ~*
 //	resetqueues          no queue
 //	pool=name            the pool of all the user's queues; default without

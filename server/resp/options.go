@@ -155,14 +155,22 @@ func (c *conn) queueKey(name []byte) (key []byte, refusal string) {
 }
 
 // sees says whether the client's patterns allow the queue of a key of its pool.
-func (c *conn) sees(key []byte) bool {
-	return c.user.SeesAll() || c.user.Sees(key[len(c.pool())+1:])
+func (c *conn) sees(key []byte) bool { return c.seesName(key[len(c.pool())+1:]) }
+
+// seesName says whether the client's patterns allow a queue of its pool, as
+// namespace/queue. A pattern may leave out the default namespace as clients do.
+func (c *conn) seesName(name []byte) bool {
+	if c.user.SeesAll() || c.user.Sees(name) {
+		return true
+	}
+	short, ok := bytes.CutPrefix(name, []byte(state.DefaultNamespace+"/"))
+	return ok && bytes.IndexByte(short, '/') < 0 && c.user.Sees(short)
 }
 
 // ownsKey says whether the queue with this key is the client's to see.
 func (c *conn) ownsKey(key string) bool {
 	pool, _, _ := state.SplitQueueKey(key)
-	return pool == c.pool() && (c.user.SeesAll() || c.user.Sees([]byte(key[len(pool)+1:])))
+	return pool == c.pool() && c.seesName([]byte(key[len(pool)+1:]))
 }
 
 func (c *conn) deny() string {

@@ -1,0 +1,116 @@
+package resp_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pawl/engine"
+	"pawl/server/resp"
+)
+
+func TestUsersOfTheLogSurviveARestart(t *testing.T) {
+	d := startDaemon(t, resp.Options{})
+	c := d.dial()
+	c.expect("+OK", "ACL", "SETUSER", "bob", "on", ">secret", "~jobs/*", "+@produce", "pool=eu")
+	c.expect("+OK", "ACL", "SETUSER", "gone", "on", "nopass")
+	c.expect("1", "ACL", "DELUSER", "gone")
+	c.expect("+OK", "ACL", "SETUSER", "default", "off")
+	d.stop()
+
+	again := startLoading(t, resp.Options{})
+	again.dir = d.dir
+	again.openEngine()
+	c = again.dial()
+	c.expect("-NOAUTH Authentication required.", "PING")
+	c.expect("-WRONGPASS invalid username-password pair or user is disabled.", "AUTH", "gone", "x")
+	c.expect("-WRONGPASS invalid username-password pair or user is disabled.", "AUTH", "bob", "wrong")
+	c.expect("+OK", "AUTH", "bob", "secret")
+	c.expect("-NOPERM No permissions to access a queue", "ENQUEUE", "other/a", "x")
+	c.expect("-NOPERM User bob has no permissions to run the 'fetch' command", "FETCH", "jobs/a", "1000")
+	if got := c.do("ENQUEUE", "jobs/a", "x"); got[:1] != "[" {
+		t.Error(got)
+	}
+}
+
+// The HTTP API's tokens are users whose rights end with their namespace.
+func TestTokensLogIn(t *testing.T) {
+	d := startDaemon(t, resp.Options{Password: "x"})
+	for _, key := range []string{"token/default/mail/abc", "token/eu/mail/def", "token/default/a*b/ghi"} {
+		set := engine.MetaSet{Key: key, Value: []byte("a token")}
+		if err := d.e.Do(&set); err != nil || set.Err() != nil {
+			t.Fatal(err, set.Err())
+		}
+	}
+	const wrong = "-WRONGPASS invalid username-password pair or user is disabled."
+	c := d.dial()
+	for _, pair := range [][2]string{{"mail", "def"}, {"mail", "eu:abc"}, {"sms", "abc"}, {"mail", ""}, {"mail", "default/mail:abc"}, {"", "abc"}, {"mail/abc", "x"}} {
+		c.expect(wrong, "AUTH", pair[0], pair[1])
+		time.Sleep(110 * time.Millisecond) // slower than what is slowed
+	}
+	c.expect("+OK", "AUTH", "mail", "abc")
+	c.expect(`"token/default/mail"`, "ACL", "WHOAMI")
+	if got := c.do("ENQUEUE", "mail/a", "x"); got[:1] != "[" {
+		t.Error(got)
+	}
+	c.expect(`["mail/a"]`, "QUEUE", "LIST")
+	c.expect("-NOPERM No permissions to access a queue", "ENQUEUE", "sms/a", "x")
+	c.expect("-NOPERM User token/default/mail has no permissions to run the 'config|get' command", "CONFIG", "GET", "*")
+
+	c = d.dial()
+	c.expect("+OK", "AUTH", "mail", "eu:def")
+	c.expect(`[]`, "QUEUE", "LIST")
+	c = d.dial()
+	c.expect("+OK", "AUTH", "a*b", "default:ghi")
+	c.expect("-NOPERM No permissions to access a queue", "ENQUEUE", "aXb/q", "x")
+	if got := c.do("ENQUEUE", "a*b/q", "x"); got[:1] != "[" {
+		t.Error(got)
+	}
+}
+
+// Whoever tries passwords is slowed, and nobody else from another address.
+func TestWrongPasswordsAreSlowed(t *testing.T) {
+	d, _ := startFake(t, resp.Options{Password: "right"})
+	c := d.dial()
+	began := time.Now()
+	for i := range 11 {
+		c.expect("-WRONGPASS invalid username-password pair or user is disabled.", "AUTH", fmt.Sprint("wrong", i))
+	}
+	c.expect("+OK", "AUTH", "right")
+	if took := time.Since(began); took < 500*time.Millisecond {
+		t.Errorf("eleven wrong passwords took %v", took)
+	}
+	if n := d.s.Numbers().AuthFailures; n != 11 {
+		t.Errorf("%d failures were counted", n)
+	}
+}
+
+// MONITOR shows what is done, and no password and no whole payload.
+func TestMonitor(t *testing.T) {
+	d, _ := startFake(t, resp.Options{})
+	m := d.dial()
+	m.expect("+OK", "MONITOR")
+	c := d.dial()
+	c.do("ENQUEUE", "q", string(make([]byte, 1000)))
+	c.do("AUTH", "default", "topsecret")
+	c.do("HELLO", "3", "AUTH", "default", "topsecret")
+	c.do("PING")
+	var lines []string
+	for range 4 {
+		lines = append(lines, m.reply())
+	}
+	for i, want := range []string{`"ENQUEUE" "q" "\x00`, `"AUTH" "(redacted)"`, `"HELLO" "(redacted)"`, `"PING"`} {
+		if !strings.Contains(lines[i], want) || strings.Contains(lines[i], "topsecret") || len(lines[i]) > 1000 {
+			t.Errorf("line %d: %s", i, lines[i])
+		}
+	}
+	m.send(command("RESET"))
+	for m.reply() != "+RESET" { // a line of the RESET itself may come first
+	}
+	c.do("PING")
+	m.expect("+PONG", "PING")
+	if n := d.s.Numbers().Monitors; n != 0 {
+		t.Errorf("%d monitors are left", n)
+	}
+}
