@@ -154,7 +154,11 @@ func (e *Engine) mayGrow(c *Enqueue, p *enqueuePlan, settings *state.Settings, o
 		}
 	}
 	if c.Group != nil && e.st.Counts().Groups+o.groupCount() >= uint64(e.opt.MaxGroups) {
-		return ErrTooMany
+		// What the transaction itself begins counts once for each job: at the
+		// very limit it refuses more than it must.
+		if p.queue == 0 || !e.st.HasGroup(p.queue, p.group) {
+			return ErrTooMany
+		}
 	}
 	return e.fits(p.queue, c.Queue, settings, 1, int64(len(c.Payload)), o)
 }

@@ -429,7 +429,7 @@ var bodyPlace = regexp.MustCompile(`(?m) body=[0-9/+a-f]+|^ *generation .*$`)
 // Random commands, with restarts, power losses and snapshots between them: the
 // answers are those of the model, and a restart changes nothing.
 func TestModel(t *testing.T) {
-	steps := 30_000
+	steps := 20_000
 	if testing.Short() {
 		steps = 4_000
 	}

@@ -85,6 +85,7 @@ func TestRefusalsChangeNothing(t *testing.T) {
 		}, engine.ErrTooMany},
 		{"too many groups", engine.Options{MaxGroups: 1}, func(s *shop) engine.Command {
 			s.must(&engine.Enqueue{Queue: key("q"), Group: []byte("a")})
+			s.must(&engine.Enqueue{Queue: key("q"), Group: []byte("a")}) // no more than there were
 			return &engine.Enqueue{Queue: key("q"), Group: []byte("b")}
 		}, engine.ErrTooMany},
 		{"ack of nothing", engine.Options{}, func(s *shop) engine.Command { return &engine.Ack{Leases: []state.LeaseID{never}} }, engine.ErrNoLease},

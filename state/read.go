@@ -182,6 +182,12 @@ func (s *State) QueuesFrom(first QueueID, yield func(QueueID) bool) {
 	}
 }
 
+// HasGroup says whether q has a job of the group.
+func (s *State) HasGroup(q QueueID, group Key) bool {
+	_, ok := s.groupOf[queueText{s.queues.at(uint32(q)).serial, group}]
+	return ok
+}
+
 // Counts are sizes of the whole state.
 func (s *State) Counts() Counts {
 	c := Counts{
