@@ -76,7 +76,7 @@ func TestPowerLossAtEveryOperation(t *testing.T) {
 	must(t, life(calm, 7, lifeSteps, copyOfPast(before)))
 	total := calm.Ops()
 	states := 0
-	for at := 1; at <= total; at += stride(19, 101) {
+	for at := 1; at <= total; at += stride(37, 151) {
 		p := copyOfPast(before)
 		d := disk.Kill()
 		d.Inject(waltest.CrashAt(at, false, 0))
@@ -125,7 +125,7 @@ func TestEveryOperationFails(t *testing.T) {
 		},
 	}
 	cases, fired := 0, 0
-	for at := 1; at <= total; at += stride(19, 97) {
+	for at := 1; at <= total; at += stride(37, 151) {
 		for way, fault := range ways {
 			p := copyOfPast(before)
 			d := disk.Kill()
@@ -169,7 +169,7 @@ func TestCrashInRecovery(t *testing.T) {
 			must(t, w.close())
 			return d.Ops()
 		}()
-		for at := 1; at <= ops; at += stride(37, 61) {
+		for at := 1; at <= ops; at += stride(61, 83) {
 			d := state.Kill()
 			d.Inject(waltest.CrashAt(at, false, 10))
 			if w, err := openWorld(d, "/store", 1, copyOfPast(p)); err == nil {

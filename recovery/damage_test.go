@@ -76,7 +76,7 @@ func TestEveryFileCutAtEveryLength(t *testing.T) {
 		whole := disk.Contents(name)
 		used := len(strings.TrimRight(string(whole), "\x00"))
 		for n := range len(whole) {
-			if n > used+4 && n%509 != 0 || n%stride(7, 61) != 0 {
+			if n > used+4 && n%509 != 0 || n%stride(13, 127) != 0 {
 				continue // behind the end are zeros
 			}
 			bad := disk.Kill()
@@ -105,7 +105,7 @@ func TestEveryBitFlipped(t *testing.T) {
 		whole := disk.Contents(name)
 		used := len(strings.TrimRight(string(whole), "\x00"))
 		for bit := range int64(len(whole)) * 8 {
-			if bit/8 > int64(used)+64 && bit%(8*61) != 3 || bit%int64(stride(11, 101)) != 0 {
+			if bit/8 > int64(used)+64 && bit%(8*61) != 3 || bit%int64(stride(23, 211)) != 0 {
 				continue // behind the end are zeros
 			}
 			bad := disk.Kill()

@@ -54,9 +54,9 @@ func TestRepairOfEveryDamage(t *testing.T) {
 	disk, _ := cleanStore(t, 200, 3, 25)
 	whole := jobsOf(stateOf(t, disk.Kill(), "/store"))
 	rng := rand.New(rand.NewPCG(6, 6))
-	tries := 80
+	tries := 50
 	if testing.Short() {
-		tries = 20
+		tries = 12
 	}
 	repaired, listed := 0, 0
 	for range tries {
