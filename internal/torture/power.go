@@ -172,10 +172,17 @@ func runLie(ctx context.Context, args []string) error {
 			return err
 		}
 		r.disk, r.options.Make = blockdisk.FromImage(survived), ""
-		return r.mount()
+		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if err := r.mount(); err != nil {
+		if errors.Is(err, errImpossible) {
+			return err
+		}
+		fmt.Printf("lie: 1 faults, reported: the file system itself is lost: %v\n", err)
+		return nil
 	}
 	sup.SetOptions(func(o *daemon.Options) { o.Dir = r.data() })
 	if err := sup.Start(); err != nil {
