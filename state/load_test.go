@@ -135,7 +135,10 @@ func TestLoadDamaged(t *testing.T) {
 		if _, err := loads(t, b[:i]); err == nil {
 			t.Errorf("cut at %d of %d: accepted", i, len(b))
 		}
-		for _, flip := range []byte{0x01, 0x82} {
+		for n, flip := range []byte{0x01, 0x82} {
+			if testing.Short() && i%2 != n {
+				continue
+			}
 			c := bytes.Clone(b)
 			c[i] ^= flip
 			if _, err := loads(t, c); err == nil {

@@ -383,6 +383,9 @@ func (s *script) delete() {
 func (s *script) due() {
 	for n := 0; ; n++ {
 		d := s.s.Due(s.now)
+		if n > 1000 {
+			s.t.Fatalf("%q: something stays due: %+v", s.line, d)
+		}
 		switch d.Kind {
 		case state.DueNothing:
 			if n == 0 {
