@@ -221,9 +221,7 @@ func (c *apiCall) buryAll(ctx context.Context, queue []byte, reasons map[state.J
 		for i := range fetch.Jobs {
 			d := &fetch.Jobs[i]
 			buries[i] = &engine.Bury{Lease: d.Lease, Reason: []byte(reasons[d.ID])}
-			if err := c.engine.Load(d); err != nil && !errors.Is(err, engine.ErrDamaged) {
-				return err
-			}
+			c.engine.Forget(d)
 		}
 		if err := c.do(buries...); err != nil {
 			return err

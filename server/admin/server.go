@@ -30,6 +30,7 @@ import (
 // Engine is what this package needs of *engine.Engine.
 type Engine interface {
 	lmstfy.Engine
+	Forget(d *engine.Delivery)
 	Snapshot(ctx context.Context) error
 	Numbers() engine.Numbers
 	Histograms() engine.Histograms

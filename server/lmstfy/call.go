@@ -138,7 +138,8 @@ func requestID(now time.Time) string {
 		id[6+i] = byte(a >> (8 * i))
 	}
 	id[14], id[15] = byte(b), byte(b>>8)
-	return id.String()
+	var text [state.JobIDLen]byte
+	return string(id.AppendText(text[:0]))
 }
 
 // readBody reads at most limit bytes of the body into c.body. large: there were

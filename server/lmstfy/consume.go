@@ -63,7 +63,13 @@ func (s *Server) consume(c *call) {
 			c.status = statusHungUp
 			return
 		}
-		if jobs := c.load(); len(jobs) > 0 {
+		jobs, err := c.load()
+		if err != nil {
+			s.log.Error("job bodies could not be read", "queue", string(queues[0]), "err", err)
+			c.unavailable("storage failed")
+			return
+		}
+		if len(jobs) > 0 {
 			c.deliver(s, jobs, o.count > 1)
 			return
 		}
@@ -183,20 +189,29 @@ func (c *call) giveBack(jobs []engine.Delivery) {
 }
 
 // load reads the bodies of c.fetch.Jobs and leaves out those that turn out to
-// be damaged.
-func (c *call) load() []engine.Delivery {
+// be damaged. After an error all of the jobs are back in their queues.
+func (c *call) load() ([]engine.Delivery, error) {
 	jobs := c.fetch.Jobs[:0]
 	for i := range c.fetch.Jobs {
 		d := c.fetch.Jobs[i]
-		if err := c.engine.Load(&d); err == nil {
+		if len(c.fetch.Jobs) == 1 {
+			d.Payload = c.body[:0] // the buffer of the call serves again
+		}
+		switch err := c.engine.Load(&d); {
+		case err == nil:
 			jobs = append(jobs, d)
-		} else if !errors.Is(err, engine.ErrDamaged) {
-			// Not read for another reason: the job is whole, and another
-			// worker's turn.
-			c.giveBack([]engine.Delivery{d})
+		case errors.Is(err, engine.ErrDamaged): // it has been buried
+		default:
+			// The engine has given this one back; the others go too.
+			c.giveBack(c.fetch.Jobs[i+1:])
+			c.giveBack(jobs)
+			return nil, err
 		}
 	}
-	return jobs
+	if len(jobs) == 1 {
+		c.body = jobs[0].Payload
+	}
+	return jobs, nil
 }
 
 // deliver replies with jobs, as an array if many were asked for. What cannot be

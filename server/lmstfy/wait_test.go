@@ -3,7 +3,9 @@ package lmstfy_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -439,4 +441,61 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// flaky is an engine whose first Load fails.
+type flaky struct {
+	*engine.Engine
+	err error
+}
+
+func (f *flaky) Load(d *engine.Delivery) error {
+	err := f.err
+	if f.err = nil; err == nil {
+		return f.Engine.Load(d)
+	}
+	if err == engine.ErrDamaged {
+		f.Engine.Forget(d)
+		f.Engine.Do(&engine.Bury{Lease: d.Lease, Reason: []byte("DAMAGED")})
+	} else {
+		f.Engine.Undeliver([]engine.Delivery{*d})
+	}
+	return err
+}
+
+// TestBodyThatCannotBeRead: a rotten one is passed over; for anything else the job
+// goes back, without a lost try.
+func TestBodyThatCannotBeRead(t *testing.T) {
+	bubble(t, lmstfy.Options{SkipTokens: true}, func(t *testing.T, s *shop) {
+		for _, body := range []string{"a", "b", "c"} {
+			s.want(send(t, s.public, "PUT", "/api/ns/q?tries=1", body), 201, published)
+		}
+		f := &flaky{Engine: s.engine}
+		if err := s.server.SetEngine(f); err != nil {
+			t.Fatal(err)
+		}
+		data := func(got reply) string {
+			text := ""
+			for _, part := range strings.Split(got.body, `"data":"`)[1:] {
+				raw, err := base64.StdEncoding.DecodeString(part[:strings.Index(part, `"`)])
+				if err != nil {
+					t.Fatal(err)
+				}
+				text += string(raw)
+			}
+			return text
+		}
+		f.err = errors.New("too many open files")
+		got := s.want(send(t, s.public, "GET", "/api/ns/q", ""), 503, `{"error":"storage failed"}`)
+		if got.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		f.err = engine.ErrDamaged
+		if got := data(send(t, s.public, "GET", "/api/ns/q", "")); got != "b" {
+			t.Errorf("got %q, want the job behind the damaged one", got)
+		}
+		if got := data(send(t, s.public, "GET", "/api/ns/q?count=3", "")); got != "c" {
+			t.Errorf("got %q, want the last one", got)
+		}
+	})
 }
