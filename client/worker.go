@@ -202,18 +202,21 @@ func (r *workerRun) next(ctx, work context.Context, finished **Delivery) ([]Deli
 	return jobs, err
 }
 
-// ack acknowledges until the daemon has answered; the lease bounds how long
-// that makes sense.
+// ack acknowledges until the daemon has answered.
 func (r *workerRun) ack(ctx context.Context, job *Delivery) {
 	r.settle(ctx, job, "ack", false, func(ctx context.Context) error { return r.client.Ack(ctx, job.Lease) })
 }
 
-// settle repeats call until the daemon has answered it, for at most one lease.
+// settleTime is how long the last word about a job is tried to be said. After
+// that the lease ends by itself.
+const settleTime = 10 * time.Second
+
+// settle repeats call until the daemon has answered it, for settleTime at most.
 // Repeating is safe: all it is used for answers ErrNoLease the second time. again
 // says that there was a first time whose outcome is open.
 func (r *workerRun) settle(ctx context.Context, job *Delivery, what string, again bool, call func(context.Context) error) {
 	// The last word about a job is sent even when the worker has to stop now.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(r.fetch.lease(), r.grace))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	pause := backoff{}
 	for {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,7 +37,7 @@ func workCommand() subcommand {
 			fs.DurationVar(&w.limit, "time-limit", 0, "end a command that runs longer, the job has failed; 0 is no limit")
 			fs.DurationVar(&w.grace, "grace", 30*time.Second, "how long commands may go on after SIGTERM; then they are ended and their jobs given back untouched")
 			fs.IntVar(&w.maxJobs, "max-jobs", 0, "stop after this many jobs, 0 is never")
-			fs.BoolVar(&w.untilEmpty, "until-empty", false, "stop when the queue has had no ready job for a second")
+			fs.BoolVar(&w.untilEmpty, "until-empty", false, "stop when the queues have no job that is ready or leased, by whomever")
 			w.remote = addRemote(e, fs)
 			return fs, w.run
 		},
@@ -60,11 +61,8 @@ type worker struct {
 	log     *slog.Logger
 	outMu   sync.Mutex // one line of a command's output at a time
 
-	countMu sync.Mutex
-	taken   int       // guarded by countMu
-	running int       // guarded by countMu
-	idle    time.Time // guarded by countMu: since when nothing ran
-	full    func()    // stops the worker
+	taken atomic.Int64
+	full  func() // stops the worker
 }
 
 func (w *worker) run(ctx context.Context, args []string) error {
@@ -93,43 +91,47 @@ func (w *worker) run(ctx context.Context, args []string) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w.full, w.idle = cancel, time.Now()
+	w.full = cancel
 	if w.untilEmpty {
-		go w.stopWhenIdle(ctx)
+		go w.stopWhenEmpty(ctx, c)
 	}
 	return remoteExit((&client.Worker{
 		Client: c, Queues: w.queues, Handler: w.handle, Concurrency: w.concurrency, Lease: w.lease, Grace: w.grace, Log: w.log,
 	}).Run(ctx))
 }
 
-// stopWhenIdle ends the worker when nothing has run for a second.
-func (w *worker) stopWhenIdle(ctx context.Context) {
-	for ctx.Err() == nil {
-		time.Sleep(100 * time.Millisecond)
-		w.countMu.Lock()
-		over := w.running == 0 && time.Since(w.idle) > time.Second
-		w.countMu.Unlock()
-		if over {
+// stopWhenEmpty ends the worker when its queues have nothing to do. Leased jobs
+// count: they may be on their way to this worker, and may come back.
+func (w *worker) stopWhenEmpty(ctx context.Context, c *client.Client) {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		var left int64
+		for _, queue := range w.queues {
+			stats, err := c.Stats(ctx, queue)
+			if err != nil {
+				left++ // not known
+				break
+			}
+			left += stats.Ready + stats.Processing
+		}
+		if left == 0 {
 			w.full()
+			return
 		}
 	}
 }
 
 // handle runs the command for one job.
 func (w *worker) handle(ctx context.Context, job *client.Delivery) error {
-	w.countMu.Lock()
-	w.taken++
-	w.running++
-	if w.maxJobs > 0 && w.taken >= w.maxJobs {
+	if n := w.taken.Add(1); w.maxJobs > 0 && n >= int64(w.maxJobs) {
 		w.full()
 	}
-	w.countMu.Unlock()
-	defer func() {
-		w.countMu.Lock()
-		w.running--
-		w.idle = time.Now()
-		w.countMu.Unlock()
-	}()
 	limited := ctx
 	if w.limit > 0 {
 		var cancel context.CancelFunc
