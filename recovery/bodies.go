@@ -42,10 +42,16 @@ func (src *source) verifyBodies(ctx context.Context, st *state.State, limit int6
 	return nil
 }
 
+// livesOf is what a state needs of the generations. Jobs with empty payloads
+// have no body, and need none.
+func livesOf(st *state.State) []state.Live {
+	return slices.DeleteFunc(st.Lives(), func(live state.Live) bool { return live.Generation == 0 })
+}
+
 // unreplayed is what st needs of the generations that replay has not read
 // whole: those that begin at or below the snapshot.
 func (src *source) unreplayed(st *state.State) (unread []state.Live) {
-	for _, live := range st.Lives() {
+	for _, live := range livesOf(st) {
 		i := src.linked(live.Generation)
 		if i < 0 || uint64(src.history.Linked[i].FirstLSN) <= src.report.SnapshotLSN {
 			unread = append(unread, live)

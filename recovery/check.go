@@ -76,8 +76,8 @@ func check(ctx context.Context, fsys vfs.FS, dir string, progress func(Progress)
 		return h.refused(err)
 	}
 	h.State, h.End = st, end
-	bodies := bodiesOf(st, st.Lives())
-	for _, live := range st.Lives() {
+	bodies := bodiesOf(st, livesOf(st))
+	for _, live := range livesOf(st) {
 		err := src.verifyGeneration(ctx, st, live.Generation, bodies[live.Generation], func(_ state.Job, err error) error {
 			h.Problems = append(h.Problems, err)
 			return nil

@@ -75,7 +75,7 @@ func makeEmpty(fsys vfs.FS, dir string) error {
 // that its log ends in.
 func (src *source) copyGenerations(ctx context.Context, to string, b branch) error {
 	wanted := []uint32{b.end.Generation}
-	for _, live := range b.state.Lives() {
+	for _, live := range livesOf(b.state) {
 		if live.Generation != b.end.Generation && src.isLinked(live.Generation) {
 			wanted = append(wanted, live.Generation)
 		}

@@ -177,7 +177,7 @@ func jobsIn(c state.Counts) (jobs uint64) {
 // generationsOf refuses a state whose jobs have bodies in generations that are
 // not there.
 func (src *source) generationsOf(st *state.State) error {
-	for _, live := range st.Lives() {
+	for _, live := range livesOf(st) {
 		if err := src.generationOf(live); err != nil {
 			return err
 		}

@@ -355,8 +355,8 @@ func (r *repairer) payloads(ctx context.Context, b *branch) error {
 		})
 		return nil
 	}
-	bodies := bodiesOf(b.state, b.state.Lives())
-	for _, live := range b.state.Lives() {
+	bodies := bodiesOf(b.state, livesOf(b.state))
+	for _, live := range livesOf(b.state) {
 		unlinked := r.src.generationOf(live)
 		if unlinked != nil {
 			r.damage(unlinked)

@@ -12,6 +12,7 @@ import (
 	"pawl/internal/vfs"
 	"pawl/recovery"
 	"pawl/state"
+	"pawl/wal"
 	"pawl/wal/waltest"
 )
 
@@ -83,6 +84,39 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 		t.Error("it is found again at the second start")
 	}
 	must(t, w.close())
+}
+
+// Jobs with empty payloads have no body that could be missing.
+func TestEmptyPayload(t *testing.T) {
+	disk, p := waltest.NewDisk(), newPast()
+	w, err := openWorld(disk, "/store", 525, p)
+	must(t, err)
+	for _, size := range []int{0, 10, 0} {
+		_, err = w.enqueue("default/default/q", size)
+		must(t, err)
+	}
+	must(t, w.snapshot())
+	must(t, w.close())
+	for life := range uint64(2) {
+		health, err := recovery.Check(t0, recovery.CheckOptions{FS: disk, Dir: "/store"})
+		must(t, err)
+		if len(health.Problems)+len(health.Notes) != 0 {
+			t.Fatalf("life %d: got %v, %v", life, health.Problems, health.Notes)
+		}
+		w, err = openWorld(disk, "/store", 526+life, p)
+		must(t, err)
+		must(t, w.close())
+	}
+	done, err := recovery.Restore(t0, recovery.RestoreOptions{FS: disk, Dir: "/store", To: "/restored", LSN: wal.LSN(p.acked)})
+	must(t, err)
+	if done.Jobs != 3 || dump(stateOf(t, disk, "/restored")) != p.dumps[p.acked] {
+		t.Errorf("got %+v", done)
+	}
+	repaired, err := recovery.Repair(t0, recovery.RepairOptions{FS: disk, Dir: "/store"})
+	must(t, err)
+	if repaired.Needed {
+		t.Errorf("got %+v", repaired)
+	}
 }
 
 func TestDump(t *testing.T) {
