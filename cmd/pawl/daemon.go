@@ -88,13 +88,15 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 		return nil, withExit(exitConfig, err)
 	}
 	d.admin, err = admin.New(admin.Options{
-		Lmstfy:   d.public,
-		Accounts: accounts,
-		Pprof:    c.Pprof,
-		Resp:     d.resp.Numbers,
-		Loading:  d.replayed,
-		Version:  versionString(),
-		Log:      log,
+		Lmstfy:         d.public,
+		Accounts:       accounts,
+		Pprof:          c.Pprof,
+		Resp:           d.resp.Numbers,
+		Loading:        d.replayed,
+		Collectors:     d.scrubMetrics(),
+		MaxQueueSeries: c.MetricsQueues,
+		Version:        versionString(),
+		Log:            log,
 	})
 	if err != nil {
 		return nil, withExit(exitConfig, err)

@@ -58,11 +58,11 @@ func LoadConfig(path string) (*Config, error) {
 func (c *Config) check() error {
 	switch {
 	case c.Host == "":
-		return fmt.Errorf("Host is missing")
+		return fmt.Errorf("key Host is missing")
 	case c.Port < 1 || c.Port > 65535:
-		return fmt.Errorf("Port is %d, want 1 to 65535", c.Port)
+		return fmt.Errorf("key Port is %d, want 1 to 65535", c.Port)
 	case c.AdminPort < 1 || c.AdminPort > 65535:
-		return fmt.Errorf("AdminPort is %d, want 1 to 65535", c.AdminPort)
+		return fmt.Errorf("key AdminPort is %d, want 1 to 65535", c.AdminPort)
 	case c.TriesNum != nil && *c.TriesNum == 0:
 		return fmt.Errorf("TriesNum is 0, want 1 to 65535")
 	}

@@ -1,7 +1,6 @@
 package resp_test
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -40,16 +39,6 @@ type pipeAddr struct{}
 
 func (pipeAddr) Network() string { return "pipe" }
 func (pipeAddr) String() string  { return "pipe" }
-
-func (l *pipeListener) dial() (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-l.done:
-		return nil, errors.New("listener is closed")
-	}
-}
 
 // halfPipe is one end of a connection in memory whose two directions end on
 // their own, as those of a socket do. Writes never wait.

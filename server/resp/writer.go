@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/tidwall/redcon"
@@ -59,40 +58,6 @@ func (w *writer) header(kind byte, n int) {
 	w.buf = append(w.buf, kind)
 	w.buf = strconv.AppendInt(w.buf, int64(n), 10)
 	w.buf = append(w.buf, '\r', '\n')
-}
-
-// double is a bulk string in RESP2.
-func (w *writer) double(f float64) {
-	if !w.resp3 {
-		w.buf = redcon.AppendBulkFloat(w.buf, f)
-		return
-	}
-	w.buf = append(w.buf, ',')
-	switch {
-	case math.IsInf(f, 1):
-		w.buf = append(w.buf, "inf"...)
-	case math.IsInf(f, -1):
-		w.buf = append(w.buf, "-inf"...)
-	case math.IsNaN(f):
-		w.buf = append(w.buf, "nan"...)
-	default:
-		w.buf = strconv.AppendFloat(w.buf, f, 'g', -1, 64)
-	}
-	w.buf = append(w.buf, '\r', '\n')
-}
-
-// boolean is 1 or 0 in RESP2.
-func (w *writer) boolean(b bool) {
-	switch {
-	case w.resp3 && b:
-		w.buf = append(w.buf, "#t\r\n"...)
-	case w.resp3:
-		w.buf = append(w.buf, "#f\r\n"...)
-	case b:
-		w.integer(1)
-	default:
-		w.integer(0)
-	}
 }
 
 // text is a human-readable block such as INFO's: verbatim in RESP3, so that

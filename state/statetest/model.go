@@ -23,7 +23,6 @@ type Model struct {
 	Metas       map[string]string
 
 	slots, queueIDs, claimIDs pool
-	cronIDs                   pool
 	reuse                     map[state.Slot]uint16
 	order, front              int64 // positions at the back and at the front
 	serial                    int64
@@ -50,7 +49,6 @@ type modelQueue struct {
 	usedPos  int64        // 0 when not idle
 	serial   int64
 	backlog  map[state.Key]int64 // since when jobs wait in a group
-	cronID   uint32
 }
 
 type modelClaim struct {
