@@ -46,7 +46,7 @@ func (s *Server) reserve(c *conn, n int64) bool {
 	s.shrinkIdle()
 	// Polled: this is the emergency, and whoever frees should not have to
 	// look for those who wait.
-	for waited := time.Duration(0); waited < ceilingGiveUp; waited += ceilingRetry {
+	for began := time.Now(); time.Since(began) < ceilingGiveUp; {
 		if c.condemned.Load() != nil || s.stopped.Load() {
 			return false
 		}
@@ -55,7 +55,7 @@ func (s *Server) reserve(c *conn, n int64) bool {
 			c.held.Add(n)
 			return true
 		}
-		if waited >= ceilingPatience {
+		if time.Since(began) >= ceilingPatience {
 			s.closeLargest(n)
 		}
 	}

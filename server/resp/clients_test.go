@@ -35,6 +35,7 @@ func goRedis(t *testing.T, opt redis.Options) *redis.Client {
 }
 
 func TestGoRedis(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, resp.Options{Password: "secret"})
 	ctx := t.Context()
 	c := goRedis(t, redis.Options{Addr: d.addr, Password: "secret", ClientName: "worker"})
@@ -115,6 +116,7 @@ func TestGoRedis(t *testing.T) {
 }
 
 func TestGoRedisComesBackAfterARestart(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, resp.Options{})
 	ctx := t.Context()
 	var addr atomic.Value // a port of the kernel's choice each time
@@ -230,10 +232,11 @@ func startTLS(t *testing.T, d *daemon, files resp.TLSFiles) string {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	files := resp.TLSFiles{}
 	files.Cert, files.Key = writeCert(t, dir, "first", 1)
-	d, _ := startFake(t, resp.Options{Limits: resp.Limits{LoginTime: 500 * time.Millisecond}})
+	d, _ := startFake(t, resp.Options{Limits: resp.Limits{LoginTime: 3 * time.Second}})
 	addr := startTLS(t, d, files)
 	client := func(config *tls.Config) (*peer, error) {
 		config.InsecureSkipVerify = true

@@ -31,7 +31,8 @@ type daemon struct {
 	dir  string
 	stop func()
 
-	grace time.Duration // of Shutdown
+	grace  time.Duration // of Shutdown
+	cutOff bool          // it did not suffice
 }
 
 // startDaemon starts one on a new directory. Its end is checked: the shutdown
@@ -70,7 +71,9 @@ func (d *daemon) listen(opt resp.Options) {
 		stopped = true
 		ctx, cancel := context.WithTimeout(context.Background(), d.grace)
 		defer cancel()
-		if err := d.s.Shutdown(ctx); err != nil && !errors.Is(err, resp.ErrShutdown) {
+		err := d.s.Shutdown(ctx)
+		d.cutOff = errors.Is(err, resp.ErrShutdown)
+		if err != nil && !d.cutOff {
 			d.t.Errorf("shutdown: %v", err)
 		}
 		if err := <-served; err != nil {

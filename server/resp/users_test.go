@@ -11,6 +11,7 @@ import (
 )
 
 func TestUsersOfTheLogSurviveARestart(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, resp.Options{})
 	c := d.dial()
 	c.expect("+OK", "ACL", "SETUSER", "bob", "on", ">secret", "~jobs/*", "+@produce", "pool=eu")
@@ -36,6 +37,7 @@ func TestUsersOfTheLogSurviveARestart(t *testing.T) {
 
 // The HTTP API's tokens are users whose rights end with their namespace.
 func TestTokensLogIn(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, resp.Options{Password: "x"})
 	for _, key := range []string{"token/default/mail/abc", "token/eu/mail/def", "token/default/a*b/ghi"} {
 		set := engine.MetaSet{Key: key, Value: []byte("a token")}
@@ -71,6 +73,7 @@ func TestTokensLogIn(t *testing.T) {
 
 // Whoever tries passwords is slowed, and nobody else from another address.
 func TestWrongPasswordsAreSlowed(t *testing.T) {
+	t.Parallel()
 	d, _ := startFake(t, resp.Options{Password: "right"})
 	c := d.dial()
 	began := time.Now()
