@@ -358,8 +358,13 @@ func (c *conn) makeRoom() bool {
 		if size := int64(in.nextSize()); c.srv.ceiling.admit(size - in.pooled()) {
 			c.held.Add(size - in.pooled())
 			in.swap(int(size))
+			return true
 		}
-		return true
+		if empty {
+			return true
+		}
+	}
+	switch {
 	case len(in.free()) > 0 && (len(in.free()) >= len(in.buf)/4 || !in.canCompact()):
 		return true
 	case in.start > len(in.buf)/2:
