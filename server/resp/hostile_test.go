@@ -127,6 +127,51 @@ func TestUnreadRepliesGiveTheirJobsBack(t *testing.T) {
 	}
 }
 
+// The buffers of all clients together stay under the ceiling at every moment,
+// and the server lives on.
+func TestBufferCeiling(t *testing.T) {
+	const ceiling = 8 << 20
+	d, _ := startFake(t, resp.Options{Limits: resp.Limits{BufferBytes: ceiling}})
+	stop := make(chan struct{})
+	var highest int64
+	var watching, clients sync.WaitGroup
+	watching.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				highest = max(highest, d.s.Numbers().BufferBytes)
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
+	// Each announces a payload, sends most of it, and stops.
+	most := "*3\r\n$7\r\nENQUEUE\r\n$1\r\nq\r\n$524288\r\n" + strings.Repeat("x", 512<<10-1)
+	for range 40 {
+		c := d.dial()
+		clients.Go(func() {
+			io.WriteString(c.nc, most)
+			io.Copy(io.Discard, c.nc)
+		})
+	}
+	d.until("somebody is closed", func() bool { return d.s.Numbers().Closed["buffers"] > 0 })
+	other := d.dial()
+	for range 20 {
+		other.expect("+PONG", "PING")
+	}
+	d.stop()
+	close(stop)
+	watching.Wait()
+	clients.Wait()
+	if highest > ceiling {
+		t.Errorf("buffers held %d bytes, over the ceiling of %d", highest, ceiling)
+	}
+	if highest < ceiling/4 {
+		t.Errorf("buffers held %d bytes at most: the test did not fill them", highest)
+	}
+}
+
 // Those who announce much and send little cost little.
 func TestAnnouncedLengthsAllocateNothing(t *testing.T) {
 	d, _ := startFake(t, resp.Options{})
