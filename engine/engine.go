@@ -95,6 +95,7 @@ type Engine struct {
 	// now, so nothing is early; at is behind it by less than a commit.
 	at        state.Millis
 	open      *wal.Group   // nil when there is none
+	whole     bool         // a transaction has made room: open must not be sealed before its end
 	sealed    []*wal.Group // oldest first, not yet taken by a leader
 	last      LSN          // of the newest group with records, open or not
 	head      []byte       // scratch of record

@@ -33,6 +33,10 @@ func (e *Engine) multi(c *Multi) error {
 			return &AbortError{Index: i, Err: err}
 		}
 	}
+	// Each command asks for room again. A group that is full by now must not be
+	// sealed between two of them, or a crash could leave half.
+	e.whole = true
+	defer func() { e.whole = false }()
 	for _, cmd := range c.Commands {
 		if err := e.decide(cmd); err != nil {
 			panic(fmt.Sprintf("engine: %T was refused after it had been checked: %v", cmd, err))

@@ -244,6 +244,9 @@ func (e *Engine) room(n int) error {
 			if e.open.Records() == 0 {
 				e.at = e.now
 			}
+			if e.whole && e.open.Fits(n) {
+				return nil // what belongs together goes into one group
+			}
 			if e.open.Fits(n) && !e.open.Full() && !e.stale() {
 				return nil
 			}
