@@ -110,7 +110,7 @@ var plants = []plant{
 		"a damaged snapshot gives an older state", "wal/reader.go",
 		"			return nil, &CorruptError{Path: segmentPath(h.dir, before), Generation: before, LSN: opt.After + 1, Err: ErrMissing}\n",
 		"			_ = before\n			break\n",
-		"test ./recovery .",
+		"test ./wal TestLinks",
 	},
 	{
 		"generations go before the snapshot's directory is synced", "snapshot/store.go",
