@@ -4,14 +4,19 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"pawl/internal/record"
 	"pawl/internal/seeds"
 	"pawl/internal/torture/daemon"
 	"pawl/internal/torture/history"
@@ -30,8 +35,11 @@ type lab struct {
 	rng    *rand.Rand
 	dir    string // scratch, removed by close unless something was found
 	binary string
-	rec    *history.Recorder
+	rec    *history.Recorder // of fresh
 	keep   bool
+	latest atomic.Pointer[history.Recorder] // rec, for progress
+	began  time.Time                        // of what the next line on record is about
+	done   func()                           // ends the reports of progress
 
 	flags      *flag.FlagSet
 	givenDir   *string
@@ -39,7 +47,11 @@ type lab struct {
 	overlay    *string
 	bounds     *bool
 	saveAlways *string
+	record     *string
 }
+
+// places are the flags of every lab that do not change what is done.
+var places = []string{"dir", "binary", "save", "record"}
 
 // newLab makes a lab whose flags the layer may add to before it calls open.
 func newLab(name string, args []string) *lab {
@@ -49,6 +61,7 @@ func newLab(name string, args []string) *lab {
 	l.overlay = l.flags.String("overlay", "", "file for go build -overlay, when building")
 	l.bounds = l.flags.Bool("bounds", false, "judge the bounds on time too (L1 to L8); for a machine of its own")
 	l.saveAlways = l.flags.String("save", "", "keep the history in this file even if nothing is wrong")
+	l.record = l.flags.String("record", "", "append a line about this run to the record in this file")
 	return l
 }
 
@@ -59,12 +72,15 @@ func (l *lab) open(ctx context.Context) error {
 	}
 	l.seed = seeds.For("torture " + l.name)
 	l.rng = seeds.New(l.seed)
-	l.rec = history.NewRecorder()
+	l.fresh()
+	l.began = time.Now()
+	l.done = l.progress(ctx)
 	var err error
 	if l.dir = *l.givenDir; l.dir == "" {
 		if l.dir, err = os.MkdirTemp("", "pawl-torture-"); err != nil {
 			return err
 		}
+		scratch.add(l.dir)
 	} else if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return err
 	} else {
@@ -78,8 +94,17 @@ func (l *lab) open(ctx context.Context) error {
 	return err
 }
 
+// fresh begins a new history.
+func (l *lab) fresh() {
+	l.rec = history.NewRecorder()
+	l.latest.Store(l.rec)
+}
+
 // close removes the scratch directory.
 func (l *lab) close() {
+	if l.done != nil {
+		l.done()
+	}
 	if l.dir == "" || l.keep {
 		return
 	}
@@ -131,12 +156,97 @@ func (l *lab) judge(faults int) error {
 			return l.broken("a client's %s was refused: %s", op.Kind, op.Error)
 		}
 	}
-	if report.OK() {
-		fmt.Printf("%s: %d cases, %d faults, 0 violations (%s)\n", l.name, report.Ops, faults, report)
+	if err := l.account(record.Run{
+		Cases: report.Ops, Faults: faults, Violations: len(report.Violations), Undecided: report.Undecided,
+	}, report.String()); err != nil {
+		return err
+	}
+	if !report.OK() {
+		return l.found(h)
+	}
+	return nil
+}
+
+// account prints the line that a layer ends with, and puts it on record if
+// that was asked for. Of r, what the layer counted is given; the text says
+// more, on further lines if there is much of it.
+func (l *lab) account(r record.Run, text string) error {
+	r.Date, r.Seconds, l.began = time.Now(), time.Since(l.began).Seconds(), time.Now()
+	r.Layer, r.Seed, r.Parameters = l.name, seeds.Base(), l.parameters()
+	if text != "" {
+		text = " (" + text + ")"
+	}
+	fmt.Printf("%s: %d cases, %d faults, %d violations, %d undecided, %.1f s, seed %s%s\n",
+		r.Layer, r.Cases, r.Faults, r.Violations, r.Undecided, r.Seconds, r.Seed, text)
+	if *l.record == "" {
 		return nil
 	}
-	fmt.Printf("%s: %d cases, %d faults, %d violations\n%s\n", l.name, report.Ops, faults, len(report.Violations), report)
-	return l.found(h)
+	r.Commit = l.commit()
+	return record.Append(*l.record, r)
+}
+
+// parameters are the layer's flags as they were given, without those that say
+// only where things are.
+func (l *lab) parameters() string {
+	var given []string
+	for i := 0; i < len(l.args); i++ {
+		name, _, joined := strings.Cut(strings.TrimLeft(l.args[i], "-"), "=")
+		if slices.Contains(places, name) {
+			if !joined {
+				i++ // its value
+			}
+			continue
+		}
+		given = append(given, l.args[i])
+	}
+	return strings.Join(given, " ")
+}
+
+// commit says which code is tested: what the binary knows, or the working
+// directory does. Bugs that are laid over the source are nobody's commit.
+func (l *lab) commit() string {
+	if *l.overlay != "" {
+		return "unknown"
+	}
+	info, err := buildinfo.ReadFile(l.binary)
+	if err != nil || *l.givenBin == "" {
+		return record.Commit()
+	}
+	var revision, mark string
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			mark = "+"
+		}
+	}
+	if revision == "" {
+		return record.Commit()
+	}
+	return revision + mark
+}
+
+// every is how often a layer says how far it is.
+const every = 10 * time.Second
+
+// progress prints a line now and then until the function it returns is called.
+func (l *lab) progress(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	began, ticks := l.began, time.NewTicker(every)
+	go func() {
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticks.C:
+				ops, starts := l.latest.Load().Count()
+				fmt.Fprintf(os.Stderr, "%s: %.0f s, %d operations, %d starts\n", l.layer(), time.Since(began).Seconds(), ops, starts)
+			}
+		}
+	}()
+	return cancel
 }
 
 // found keeps the history and the directory of a failure and says how to go on.
@@ -160,8 +270,12 @@ func (l *lab) found(h history.History) error {
 // broken reports a violation that is no matter of histories: a daemon that
 // does not start, a directory that cannot be read.
 func (l *lab) broken(format string, args ...any) error {
+	if scratch.interrupted() {
+		return context.Canceled // nothing is proved by what ends because we end
+	}
 	fmt.Printf("%s: violated: %s\n", l.name, fmt.Sprintf(format, args...))
-	return l.found(l.rec.History())
+	h := l.rec.History()
+	return errors.Join(l.account(record.Run{Cases: len(h.Ops), Violations: 1}, ""), l.found(h))
 }
 
 func saveHistory(name string, h history.History) error {

@@ -7,9 +7,12 @@
 //	go run ./internal/torture kill -kills 200
 //
 // Each subcommand is one layer of the proof and ends with one line of figures:
-// cases (operations judged), faults (that took place) and violations. It exits
-// with 0 when nothing was violated, 1 when something was, 2 when it could not
-// be run, and 3 when this machine does not allow it (mounting, ptrace).
+// cases (operations judged), faults (that took place), violations, what the
+// judge did not decide, seconds and seed; -record FILE keeps it. It exits with 0
+// when nothing was violated, 1 when something was, 2 when it could not be run, 3
+// when this machine does not allow it (mounting, ptrace), and 130 soon after it
+// was interrupted or told to end. While it runs it says every ten seconds how far
+// it is.
 //
 // Seeds come from PAWL_SEED (package seeds). A failure prints the command that
 // plays the same seed again, and keeps the history for `torture check`.
@@ -25,6 +28,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // layer is one subcommand.
@@ -52,6 +56,8 @@ func layers() []layer {
 		{"disk", "power cuts on a disk that sees every block write", runDisk},
 		{"sick", "a disk that fails at its k-th block write", runSick},
 		{"planted", "bugs laid over the source, each of which must be caught", runPlanted},
+		{"long", "a layer again and again, in slices that go on where they stopped", runLong},
+		{"record", "sum up what is on record", runRecord},
 		{"check", "judge histories that were saved", runCheck},
 	}
 }
@@ -67,6 +73,7 @@ const (
 	exitViolated   = 1
 	exitFailed     = 2
 	exitImpossible = 3
+	exitStopped    = 130
 )
 
 func main() { os.Exit(torture()) }
@@ -84,8 +91,19 @@ func torture() int {
 		usage(all)
 		return exitFailed
 	}
+	go func() {
+		<-ctx.Done()
+		scratch.interrupt()
+		stop() // a second signal ends it at once
+		time.Sleep(grace)
+		scratch.remove()
+		os.Exit(exitStopped)
+	}()
 	err := all[i].run(ctx, os.Args[2:])
 	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintf(os.Stderr, "%s: stopped\n", all[i].name)
+		return exitStopped
 	case err == nil:
 		return 0
 	case errors.Is(err, flag.ErrHelp):

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"pawl/internal/record"
 	"pawl/internal/torture/blockdisk"
 	"pawl/internal/torture/daemon"
 	"pawl/internal/torture/history"
@@ -62,7 +63,7 @@ func runPower(ctx context.Context, args []string) error {
 }
 
 func (l *lab) powerOn(ctx context.Context, make func(*lab) (medium, error), cycles, clients int, longest time.Duration) (err error) {
-	l.rec = history.NewRecorder()
+	l.fresh()
 	m, err := make(l)
 	if err != nil {
 		return err
@@ -181,8 +182,7 @@ func runLie(ctx context.Context, args []string) error {
 		if errors.Is(err, errImpossible) {
 			return err
 		}
-		fmt.Printf("lie: 1 faults, reported: the file system itself is lost: %v\n", err)
-		return nil
+		return l.account(record.Run{Cases: len(l.rec.History().Ops), Faults: 1}, fmt.Sprintf("reported: the file system itself is lost: %v", err))
 	}
 	sup.SetOptions(func(o *daemon.Options) { o.Dir = r.data() })
 	if err := sup.Start(); err != nil {
@@ -191,8 +191,7 @@ func runLie(ctx context.Context, args []string) error {
 	if err := sup.WaitReady(ctx); err != nil {
 		if errors.Is(err, daemon.ErrExited) {
 			lines := strings.Split(strings.TrimSpace(sup.Stderr()), "\n")
-			fmt.Printf("lie: 1 faults, reported: the daemon refuses to start: %s\n", lines[len(lines)-1])
-			return nil
+			return l.account(record.Run{Cases: len(l.rec.History().Ops), Faults: 1}, "reported: the daemon refuses to start: "+lines[len(lines)-1])
 		}
 		return err
 	}
@@ -202,9 +201,8 @@ func runLie(ctx context.Context, args []string) error {
 	h := l.rec.History()
 	report := history.Check(h, history.Options{})
 	if !report.Has("S1") && !report.Has("S3") {
-		fmt.Printf("lie: violated: a disk that forgot everything was not noticed (%s)\n", report)
-		return l.found(h)
+		return l.broken("a disk that forgot everything was not noticed (%s)", report)
 	}
-	fmt.Printf("lie: %d cases, 1 faults, reported: %d jobs lost, %d finished ones back\n", report.Ops, report.Counts["S1"], report.Counts["S3"])
-	return nil
+	return l.account(record.Run{Cases: report.Ops, Faults: 1},
+		fmt.Sprintf("reported: %d jobs lost, %d finished ones back", report.Counts["S1"], report.Counts["S3"]))
 }

@@ -57,6 +57,19 @@ func (r *Recorder) EventAt(at Time, e Event) {
 	r.events = append(r.events, e)
 }
 
+// Count returns how many operations were called and how many starts noted so
+// far. It may be called at any time.
+func (r *Recorder) Count() (ops, starts int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.events {
+		if r.events[i].Kind == Start {
+			starts++
+		}
+	}
+	return len(r.ops), starts
+}
+
 // History returns a copy of all that was recorded. Clients must have stopped.
 func (r *Recorder) History() History {
 	r.mu.Lock()

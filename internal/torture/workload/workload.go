@@ -138,6 +138,11 @@ type client struct {
 	conn   *conn
 	held   []lease
 	mine   []enqueued // to delete and edit
+	// The daemon has answered that it is still reading its log. Workers come
+	// back later then: all of them at once, again and again, would make that
+	// take ten times as long on a small machine, and fill the history with
+	// refusals.
+	loading bool
 }
 
 type lease struct {
@@ -167,7 +172,12 @@ func (w *client) hangUp() {
 }
 
 // connected makes sure of a connection; while the daemon is down that fails.
+// It waits a little if the daemon has said that it is starting.
 func (w *client) connected(ctx context.Context) bool {
+	if w.loading {
+		w.loading = false
+		pause(ctx, 20*time.Millisecond)
+	}
 	if w.conn != nil {
 		return true
 	}
@@ -214,7 +224,9 @@ func (w *client) doAll(ops []history.Op, read func([]*history.Op, []value), requ
 	replies, err := w.conn.exchange(w.opt.Patience+wait, request, n)
 	outcome := history.Unknown
 	if err == nil {
-		outcome = outcomeOf(replies[len(replies)-1])
+		last := replies[len(replies)-1]
+		outcome = outcomeOf(last)
+		w.loading = last.isError() && strings.HasPrefix(last.text, "LOADING")
 	}
 	for _, op := range called {
 		switch {
