@@ -37,14 +37,22 @@ func create(opt Options) error {
 	if err != nil {
 		return err
 	}
-	if len(history.Linked) > 0 {
-		// A crash came between the first generation and STORE.
-		id.ID = snapshot.StoreID(history.Store)
-	} else {
+	// A crash may have come on the way: then the log says whose it is, and begins
+	// behind what is there already.
+	id.ID = snapshot.StoreID(history.Store)
+	if id.ID == (snapshot.StoreID{}) {
 		if _, err := io.ReadFull(opt.Random, id.ID[:]); err != nil {
 			return fmt.Errorf("choose a store ID: %w", err)
 		}
-		if err := beginLog(opt.FS, LogDir(opt.Dir), wal.End{Store: wal.StoreID(id.ID)}); err != nil {
+	}
+	if len(history.Linked) == 0 {
+		r, err := history.Reader(wal.ReaderOptions{})
+		if err != nil {
+			return judged(err)
+		}
+		end := r.End()
+		end.Store = wal.StoreID(id.ID)
+		if err := beginLog(opt.FS, LogDir(opt.Dir), end); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"pawl/internal/vfs"
@@ -203,6 +204,9 @@ func (src *source) generationOf(live state.Live) error {
 func readIdentity(fsys vfs.FS, dir string, settle bool) (Identity, error) {
 	path := filepath.Join(dir, identityName)
 	b, err := readFile(fsys, path, settle, 4096)
+	if err == nil && settle {
+		err = settleNames(fsys, dir)
+	}
 	if err == nil {
 		return decodeIdentity(b, path)
 	}
@@ -217,6 +221,20 @@ func readIdentity(fsys vfs.FS, dir string, settle bool) (Identity, error) {
 		return Identity{}, &DamageError{File: path, Want: "the file that says which store this is", Got: "no file, beside data"}
 	}
 	return Identity{}, fmt.Errorf("%s: %w", dir, ErrNoStore)
+}
+
+// settleNames makes the names in a directory and its own name durable: whoever
+// made or renamed them may have been killed before they were. A parent that may
+// not be read, or not be written, is left out: who runs a daemon in a directory
+// need not own what is above it.
+func settleNames(fsys vfs.FS, dir string) error {
+	if err := fsys.SyncDir(dir); err != nil {
+		return err
+	}
+	if err := fsys.SyncDir(filepath.Dir(filepath.Clean(dir))); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	return nil
 }
 
 // readFile reads a small file, at most limit bytes of it.
