@@ -90,7 +90,7 @@ func (b *backup) write(dir string) error {
 		return err
 	}
 	for _, name := range e.start.Files {
-		if err := b.copy(filepath.Join(e.start.Dir, name), filepath.Join(dir, name), -1); err != nil {
+		if err := b.copy(filepath.Join(e.start.Dir, name), filepath.Join(dir, name), -1, -1); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,9 @@ func (b *backup) generation(g wal.Info, logDir string) error {
 				continue
 			}
 		}
-		if err := b.copy(source, target, g.Length); err != nil {
+		// As long as it was made, whatever became of its end meanwhile: nothing but
+		// the next generation, which the copy may not have, says that it was trimmed.
+		if err := b.copy(source, target, g.Length, g.Size); err != nil {
 			return err
 		}
 	}
@@ -160,19 +162,23 @@ func (b *backup) mkdir(dir string) error {
 }
 
 // copy copies the first length bytes of a file, all of them if length is
-// negative, and makes them durable.
-func (b *backup) copy(from, to string, length int64) (err error) {
+// negative, makes the copy size bytes long, or as long as the file if size is
+// negative, and durable.
+func (b *backup) copy(from, to string, length, size int64) (err error) {
 	source, err := b.fs.OpenFile(from, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	size, err := source.Size()
+	there, err := source.Size()
 	if err != nil {
 		return err
 	}
-	if length < 0 || length > size {
-		length = size
+	if length < 0 || length > there {
+		length = there
+	}
+	if size < 0 {
+		size = there
 	}
 	target, err := b.fs.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

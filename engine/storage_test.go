@@ -486,3 +486,41 @@ func TestCloseIsIdempotent(t *testing.T) {
 		t.Errorf("snapshot after close: got %v, want ErrClosed", err)
 	}
 }
+
+// hookedFS calls hook before it makes a directory of this name.
+type hookedFS struct {
+	vfs.FS
+	name string
+	hook func()
+}
+
+func (h *hookedFS) Mkdir(name string, perm fs.FileMode) error {
+	if name == h.name {
+		h.hook()
+	}
+	return h.FS.Mkdir(name, perm)
+}
+
+// The generation that was being written when a backup listed them is full, and
+// trimmed to its history, before it is copied. The copy starts all the same: it
+// ends with that generation, as long as it was made.
+func TestBackupOfAGenerationThatFillsUp(t *testing.T) {
+	disk := waltest.NewDisk()
+	hooked := &hookedFS{FS: disk, name: "copy/log"}
+	s := &shop{t: t, fs: hooked, dir: "data", log: wal.Options{GenerationBytes: 16 << 10, Foreground: true}}
+	s.open()
+	defer s.close()
+	s.enqueue("mail", "before")
+	hooked.hook = func() {
+		for begun := s.e.Numbers().Generations; s.e.Numbers().Generations < begun+2; {
+			s.must(&engine.Enqueue{Queue: key("later"), Payload: make([]byte, 500)})
+		}
+	}
+	if err := s.e.Backup(t.Context(), "copy"); err != nil {
+		t.Fatal(err)
+	}
+	c := &shop{t: t, fs: disk.Crash(func(int) waltest.Keep { return waltest.Keep{} }), dir: "copy", log: s.log}
+	c.open()
+	defer c.close()
+	c.want("mail", "before")
+}
