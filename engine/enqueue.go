@@ -73,7 +73,7 @@ func (e *Engine) planEnqueue(c *Enqueue, o *overlay) (p enqueuePlan, err error) 
 	if err := e.mayGrow(c, &p, &settings, o); err != nil {
 		return p, err
 	}
-	o.enqueued(c, &p)
+	o.enqueued(e, c, &p)
 	return p, nil
 }
 
@@ -136,6 +136,11 @@ func (e *Engine) duplicateOf(p *enqueuePlan, o *overlay, queue []byte) (state.Jo
 // mayGrow says whether one more job is welcome: in the store, and in its queue.
 func (e *Engine) mayGrow(c *Enqueue, p *enqueuePlan, settings *state.Settings, o *overlay) error {
 	switch {
+	case e.whole:
+		// A part of a transaction that was checked as a whole. What others change
+		// beside the critical section, such as the space on the disk, and what is
+		// only estimated, must not stop it half way.
+		return nil
 	case c.bySchedule: // it comes once and cannot come again
 	case e.st.Draining():
 		return ErrDraining
@@ -153,12 +158,9 @@ func (e *Engine) mayGrow(c *Enqueue, p *enqueuePlan, settings *state.Settings, o
 			return ErrTooMany
 		}
 	}
-	if c.Group != nil && e.st.Counts().Groups+o.groupCount() >= uint64(e.opt.MaxGroups) {
-		// What the transaction itself begins counts once for each job: at the
-		// very limit it refuses more than it must.
-		if p.queue == 0 || !e.st.HasGroup(p.queue, p.group) {
-			return ErrTooMany
-		}
+	if c.Group != nil && int64(e.st.Counts().Groups)+o.groupCount() >= int64(e.opt.MaxGroups) &&
+		o.groupJobs(e, queueText{string(c.Queue), p.group}, p.queue) == 0 {
+		return ErrTooMany
 	}
 	return e.fits(p.queue, c.Queue, settings, 1, int64(len(c.Payload)), o)
 }

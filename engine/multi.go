@@ -12,9 +12,8 @@ const MaxMulti = 1024
 // multi carries out all commands or none, in one group. First all of them are
 // checked, each against the state and what the ones before it will do; then
 // they are carried out one by one as if they had come alone, which can fail no
-// more. Where an exact answer would need the state after the earlier commands
-// (is a unique key free again once its job was acknowledged?) the check takes
-// the answer that refuses.
+// more. The check is as exact as the commands themselves, but for --max-memory,
+// which is an estimate either way.
 func (e *Engine) multi(c *Multi) error {
 	if len(c.Commands) > MaxMulti {
 		return ErrTooMany
@@ -129,17 +128,19 @@ type overlay struct {
 	gone   map[state.Slot]bool // the job does not exist any more
 	dying  map[state.Slot]bool // the job counts no more: it is gone or dead
 	grown  map[string]growth   // by queue key
-	keys   map[queueUnique]bool
-	queues map[string]bool // that will have been made
-	groups uint64
-	added  uint64 // jobs
+	keys   map[queueText]bool  // unique keys: held, or free again
+	queues map[string]bool     // that will have been made
+	joined map[queueText]int64 // jobs that groups gain or lose
+	groups int64               // that begin, less those that end
+	added  uint64              // jobs
 }
 
 type growth struct{ jobs, payload int64 }
 
-type queueUnique struct {
+// queueText is a unique key or a group of a queue.
+type queueText struct {
 	queue string
-	key   state.Key
+	hash  state.Key
 }
 
 // end notes that the job's lease is over.
@@ -156,11 +157,14 @@ func (o *overlay) leave(e *Engine, j *state.Job) {
 		o.gone = make(map[state.Slot]bool)
 	}
 	o.gone[j.Slot] = true
+	if j.Group != (state.Key{}) {
+		o.join(e, queueText{e.st.QueueKey(j.Queue), j.Group}, j.Queue, -1)
+	}
 	o.shrink(e, j)
 }
 
 // shrink notes that the job counts no more for its queue, and that its unique
-// key may be free.
+// key is free, unless the key's window still holds it.
 func (o *overlay) shrink(e *Engine, j *state.Job) {
 	if j.Place == state.Dead || o.dying[j.Slot] {
 		return
@@ -171,9 +175,36 @@ func (o *overlay) shrink(e *Engine, j *state.Job) {
 	o.dying[j.Slot] = true
 	queue := e.st.QueueKey(j.Queue)
 	o.grow(queue, -1, -int64(j.Size))
-	if j.Unique != (state.Key{}) {
+	if j.Unique != (state.Key{}) && e.st.KeyUntil(j.Slot) <= e.at {
 		o.setKey(queue, j.Unique, false)
 	}
+}
+
+// join notes that a group has a job more, or less; q is its queue, 0 where the
+// transaction makes that.
+func (o *overlay) join(e *Engine, group queueText, q state.QueueID, by int64) {
+	if o.joined == nil {
+		o.joined = make(map[queueText]int64)
+	}
+	before := o.groupJobs(e, group, q)
+	o.joined[group] += by
+	switch {
+	case before == 0:
+		o.groups++
+	case before+by == 0:
+		o.groups--
+	}
+}
+
+// groupJobs is how many jobs a group will have.
+func (o *overlay) groupJobs(e *Engine, group queueText, q state.QueueID) (n int64) {
+	if q != 0 {
+		n = int64(e.st.GroupJobs(q, group.hash))
+	}
+	if o != nil {
+		n += o.joined[group]
+	}
+	return n
 }
 
 func (o *overlay) grow(queue string, jobs, payload int64) {
@@ -186,13 +217,13 @@ func (o *overlay) grow(queue string, jobs, payload int64) {
 
 func (o *overlay) setKey(queue string, key state.Key, held bool) {
 	if o.keys == nil {
-		o.keys = make(map[queueUnique]bool)
+		o.keys = make(map[queueText]bool)
 	}
-	o.keys[queueUnique{queue, key}] = held
+	o.keys[queueText{queue, key}] = held
 }
 
 // enqueued notes a job that will be there.
-func (o *overlay) enqueued(c *Enqueue, p *enqueuePlan) {
+func (o *overlay) enqueued(e *Engine, c *Enqueue, p *enqueuePlan) {
 	if o == nil {
 		return
 	}
@@ -209,7 +240,7 @@ func (o *overlay) enqueued(c *Enqueue, p *enqueuePlan) {
 		o.setKey(queue, p.unique, true)
 	}
 	if c.Group != nil {
-		o.groups++
+		o.join(e, queueText{queue, p.group}, p.queue, 1)
 	}
 }
 
@@ -218,7 +249,7 @@ func (o *overlay) key(queue []byte, key state.Key) (held, known bool) {
 	if o == nil {
 		return false, false
 	}
-	held, known = o.keys[queueUnique{string(queue), key}]
+	held, known = o.keys[queueText{string(queue), key}]
 	return held, known
 }
 
@@ -238,7 +269,7 @@ func (o *overlay) queueCount() uint64 {
 	return uint64(len(o.queues))
 }
 
-func (o *overlay) groupCount() uint64 {
+func (o *overlay) groupCount() int64 {
 	if o == nil {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"pawl/engine"
 	"pawl/state"
@@ -310,6 +311,88 @@ func TestMultiTakesWhatFitsTogether(t *testing.T) {
 		}
 		s.must(&engine.Multi{})
 	})
+}
+
+// Unique keys and groups in a transaction at the very limit: what would be taken
+// one by one is taken together.
+func TestMultiIsExact(t *testing.T) {
+	unique := func(key_ string) *engine.Enqueue {
+		return &engine.Enqueue{Queue: key("q"), Unique: []byte(key_), For: 1000}
+	}
+	grouped := func(group string) *engine.Enqueue {
+		return &engine.Enqueue{Queue: key("q"), Group: []byte(group)}
+	}
+	full := func(s *shop) {
+		s.must(&engine.QueueSet{Queue: key("q"), Settings: state.Settings{MaxLen: 2}, Which: state.SetMaxLen})
+		s.enqueue("q", "other")
+	}
+	t.Run("a key that its window still holds is a duplicate in a full queue", func(t *testing.T) {
+		inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+			full(s)
+			first := unique("k")
+			s.must(first)
+			again, more := unique("k"), unique("l")
+			s.must(&engine.Multi{Commands: []engine.Command{&engine.JobDelete{IDs: []state.JobID{first.ID}}, more, again}})
+			if !again.Duplicate || again.ID != first.ID || more.Duplicate {
+				t.Errorf("got %v, duplicate %v, want the first job %v", again.ID, again.Duplicate, first.ID)
+			}
+		})
+	})
+	t.Run("a key whose window is over is free", func(t *testing.T) {
+		inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+			full(s)
+			first := unique("k")
+			s.must(first)
+			s.sleep(time.Second)
+			again := unique("k")
+			s.must(&engine.Multi{Commands: []engine.Command{&engine.JobDelete{IDs: []state.JobID{first.ID}}, again}})
+			if again.Duplicate {
+				t.Error("got a duplicate of a job that the transaction deleted")
+			}
+			m := &engine.Multi{Commands: []engine.Command{unique("k"), unique("m")}}
+			if err := s.do(m); !errors.Is(err, engine.ErrQueueFull) {
+				t.Errorf("got %v, want the second command refused: the first adds nothing", err)
+			}
+		})
+	})
+	t.Run("groups", func(t *testing.T) {
+		inBubble(t, engine.Options{MaxGroups: 2}, func(t *testing.T, s *shop) {
+			s.must(&engine.Multi{Commands: []engine.Command{grouped("a"), grouped("a"), grouped("b"), grouped("b")}})
+			refused := &engine.Multi{Commands: []engine.Command{grouped("a"), grouped("c")}}
+			if err := s.do(refused); !errors.Is(err, engine.ErrTooMany) {
+				t.Errorf("got %v for a third group, want %v", err, engine.ErrTooMany)
+			}
+			last := grouped("a")
+			s.must(last)
+			for range 2 { // the last job of the group makes room for another group
+				s.ack(s.want("q", ""))
+				s.ack(s.want("q", ""))
+			}
+			s.must(&engine.Multi{Commands: []engine.Command{&engine.JobDelete{IDs: []state.JobID{last.ID}}, grouped("c"), grouped("d")}})
+		})
+	})
+}
+
+// What others change beside the critical section cannot stop a transaction half
+// way: memory is an estimate, and here it is at its limit.
+func TestMultiAtTheLimitOfMemory(t *testing.T) {
+	for limit := int64(30_000); limit < 38_000; limit += 500 {
+		inBubble(t, engine.Options{MaxMemory: limit}, func(t *testing.T, s *shop) {
+			for i := range 1000 {
+				var cmds []engine.Command
+				for j := range 8 {
+					name := fmt.Sprint(i, "/", j)
+					cmds = append(cmds, &engine.Enqueue{
+						Queue: key("q" + name), Unique: []byte(name), Group: []byte(name), TTL: engine.Some(state.Millis(1000)),
+					})
+				}
+				if err := s.do(&engine.Multi{Commands: cmds}); errors.Is(err, engine.ErrNoMemory) {
+					return
+				}
+			}
+			t.Error("the limit was never met")
+		})
+	}
 }
 
 func TestGlob(t *testing.T) {

@@ -182,10 +182,23 @@ func (s *State) QueuesFrom(first QueueID, yield func(QueueID) bool) {
 	}
 }
 
-// HasGroup says whether q has a job of the group.
-func (s *State) HasGroup(q QueueID, group Key) bool {
-	_, ok := s.groupOf[queueText{s.queues.at(uint32(q)).serial, group}]
-	return ok
+// GroupJobs is how many jobs of q name the group, in any place.
+func (s *State) GroupJobs(q QueueID, group Key) uint32 {
+	i, ok := s.groupOf[queueText{s.queues.at(uint32(q)).serial, group}]
+	if !ok {
+		return 0
+	}
+	return s.groups.at(i).refs
+}
+
+// KeyUntil is until when the job at slot, which lives, holds its unique key in
+// any case, whatever becomes of the job; 0 for a job without a key.
+func (s *State) KeyUntil(slot Slot) Millis {
+	i := s.extraOf(s.jobs.at(uint32(slot))).claim
+	if i == 0 {
+		return 0
+	}
+	return s.claims.at(i).until
 }
 
 // Counts are sizes of the whole state.
