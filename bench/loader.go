@@ -12,7 +12,7 @@ import (
 
 // A Target is a server of one kind at one address.
 type Target interface {
-	// Name is that of the kind: pawl, pawl-http, redis, beanstalkd.
+	// Name is that of the kind, one of Kinds.
 	Name() string
 	// Dial makes one connection for one queue.
 	Dial(ctx context.Context, queue string) (Conn, error)

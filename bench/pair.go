@@ -13,8 +13,8 @@ import (
 // other.
 type Pair struct {
 	Ours   []Result `json:"ours"`
-	Theirs []Result `json:"theirs"`
-	Ratio  Spread   `json:"ratio"` // of PerSecond
+	Theirs []Result `json:"theirs,omitempty"`
+	Ratio  Spread   `json:"ratio,omitzero"` // of PerSecond
 }
 
 // Spread is a median with the smallest and the largest value.
@@ -44,12 +44,15 @@ func Rates(runs []Result) Spread {
 }
 
 // RunPair does runs of both, in turns, each pair beginning with the other one
-// than the pair before. o.Target is set by it.
+// than the pair before. o.Target is set by it. A nil theirs leaves ours alone.
 func RunPair(ctx context.Context, o Options, ours, theirs Target, runs int) (Pair, error) {
 	var p Pair
 	var ratios []float64
 	for i := range runs {
-		order := []Target{ours, theirs}
+		order := []Target{ours}
+		if theirs != nil {
+			order = append(order, theirs)
+		}
 		if i%2 == 1 {
 			slices.Reverse(order)
 		}
@@ -66,7 +69,9 @@ func RunPair(ctx context.Context, o Options, ours, theirs Target, runs int) (Pai
 				p.Theirs = append(p.Theirs, r)
 			}
 		}
-		ratios = append(ratios, p.Ours[i].PerSecond/p.Theirs[i].PerSecond)
+		if theirs != nil {
+			ratios = append(ratios, p.Ours[i].PerSecond/p.Theirs[i].PerSecond)
+		}
 	}
 	p.Ratio = NewSpread(ratios)
 	return p, nil

@@ -15,10 +15,16 @@ type PawlHTTP struct {
 	Addr      string
 	Namespace string
 	Token     string
+	Server    string // its name; empty is pawl-http
 }
 
 // Name implements Target.
-func (PawlHTTP) Name() string { return "pawl-http" }
+func (p PawlHTTP) Name() string {
+	if p.Server != "" {
+		return p.Server
+	}
+	return "pawl-http"
+}
 
 // Prepare implements Target; queues are made by their first job.
 func (PawlHTTP) Prepare(context.Context, string) error { return nil }

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -14,64 +18,106 @@ import (
 // benchFlags are what pawl bench can be told.
 type benchFlags struct {
 	options          bench.Options
+	conns, pipelines []int
 	addr             string
 	target, against  string
 	againstAddr      string
+	againstBinary    string
 	namespace, token string
+	againstToken     string
 	start            bool
 	dir, sync        string
 	serve            []string
 	runs             int
-	asJSON           bool
+	asJSON, asTable  bool
+	commandLine      string
 }
 
 func benchCommand() subcommand {
 	return subcommand{
-		name: "bench", args: "enqueue|cycle|worker|mixed|backlog", summary: "load a daemon and measure it, alone or against another server",
+		name: "bench", args: "WORKLOAD[,WORKLOAD]…|chart FILE…", summary: "load a daemon and measure it, alone or against another server",
 		group: groupTools,
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			fs := newFlagSet("bench")
 			var f benchFlags
 			o := &f.options
-			fs.IntVar(&o.Conns, "conns", 16, "connections")
-			fs.IntVar(&o.Pipeline, "pipeline", 1, "requests in flight on each connection")
+			kinds := strings.Join(bench.Kinds, ", ")
+			fs.IntSliceVar(&f.conns, "conns", []int{16}, "connections; with several, a table is made")
+			fs.IntSliceVar(&f.pipelines, "pipeline", []int{1}, "requests in flight on each connection; several as well")
 			fs.IntVar(&o.Payload, "payload", 100, "bytes of a payload")
 			fs.DurationVar(&o.Duration, "duration", 10*time.Second, "measured time of a run")
 			fs.DurationVar(&o.Warmup, "warmup", time.Second, "before it, not counted")
 			fs.IntVar(&o.Jobs, "jobs", 200_000, "backlog: jobs to enqueue beforehand")
 			fs.Uint64Var(&o.Seed, "seed", 1, "of payloads and random choices")
-			fs.IntVar(&f.runs, "runs", 1, "how often; with --against, pairs of runs")
+			fs.IntVar(&f.runs, "runs", 1, "how often each; with --against, pairs of runs")
 			fs.BoolVar(&f.start, "start", false, "start the daemon, in a temporary directory")
 			fs.StringVar(&f.dir, "data", "", "start: where that directory goes; it should be on the disk to be measured")
 			fs.StringVar(&f.sync, "sync", "always", "start: always or never")
 			fs.StringArrayVar(&f.serve, "serve-flag", nil, "start: a further flag for pawl serve, may repeat")
-			fs.StringVar(&f.target, "target", "pawl", "pawl, pawl-http, redis or beanstalkd")
+			fs.StringVar(&f.target, "target", "pawl", "what is measured: "+kinds)
 			fs.StringVar(&f.addr, "addr", "", "its address, its default one when left out")
-			fs.StringVar(&f.namespace, "namespace", "default", "pawl-http: namespace")
-			fs.StringVar(&f.token, "token", "", "pawl-http: token")
-			fs.StringVar(&f.against, "against", "", "redis or beanstalkd: start it too, measure both in turns")
+			fs.StringVar(&f.namespace, "namespace", "default", "pawl-http, lmstfy: namespace")
+			fs.StringVar(&f.token, "token", "", "pawl-http, lmstfy: token")
+			fs.StringVar(&f.against, "against", "", "start another one too, and measure both in turns")
+			fs.StringVar(&f.againstBinary, "against-binary", "", "its program, when it is not on PATH or has another name")
 			fs.StringVar(&f.againstAddr, "against-addr", "", "do not start it, it is there")
-			fs.BoolVar(&f.asJSON, "json", false, "print as JSON")
+			fs.StringVar(&f.againstToken, "against-token", "", "and this is its token")
+			fs.BoolVar(&f.asTable, "table", false, "print a table in Markdown, as with several loads")
+			fs.BoolVar(&f.asJSON, "json", false, "print as JSON, which chart reads")
 			return fs, func(ctx context.Context, args []string) error {
+				if len(args) > 1 && args[0] == "chart" {
+					return drawChart(e, args[1:])
+				}
 				if err := wantArgs(args, 1, 1); err != nil {
 					return err
 				}
-				o.Workload = bench.Workload(args[0])
-				return f.run(ctx, e)
+				f.commandLine = benchLine(fs, args[0])
+				return f.run(ctx, e, strings.Split(args[0], ","))
 			}
 		},
 	}
 }
 
-func (f *benchFlags) run(ctx context.Context, e *env) error {
-	known := false
-	for _, w := range bench.Workloads {
-		known = known || w == f.options.Workload
+// benchLine is the command line as it was given, but for secrets and the paths
+// of this machine.
+func benchLine(fs *pflag.FlagSet, workloads string) string {
+	line := "pawl bench " + workloads
+	fs.Visit(func(flag *pflag.Flag) {
+		switch flag.Name {
+		case "token", "against-token", "data", "against-binary", "json":
+		default:
+			line += " --" + flag.Name + " " + strings.Trim(flag.Value.String(), "[]")
+		}
+	})
+	return strings.ReplaceAll(line, "--start true", "--start")
+}
+
+func drawChart(e *env, files []string) error {
+	var tables []bench.Table
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		t, err := bench.ReadTable(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		tables = append(tables, t)
 	}
-	if !known {
-		return usagef("unknown workload %q, want one of %v", f.options.Workload, bench.Workloads)
+	return bench.Chart(e.stdout, tables...)
+}
+
+func (f *benchFlags) run(ctx context.Context, e *env, names []string) error {
+	var workloads []bench.Workload
+	for _, name := range names {
+		if !slices.Contains(bench.Workloads, bench.Workload(name)) {
+			return usagef("unknown workload %q, want some of %v", name, bench.Workloads)
+		}
+		workloads = append(workloads, bench.Workload(name))
 	}
-	if f.options.Conns < 1 || f.options.Pipeline < 1 || f.options.Payload < 1 || f.runs < 1 || f.options.Duration <= 0 {
+	if f.options.Payload < 1 || f.runs < 1 || f.options.Duration <= 0 || len(f.conns) == 0 || len(f.pipelines) == 0 ||
+		slices.Min(f.conns) < 1 || slices.Min(f.pipelines) < 1 {
 		return usagef("conns, pipeline, payload, runs and duration must be above 0")
 	}
 	if f.options.Warmup == 0 {
@@ -83,81 +129,90 @@ func (f *benchFlags) run(ctx context.Context, e *env) error {
 	if !f.asJSON {
 		f.options.Live = liveLine(e)
 	}
-	ours, stop, err := f.server(ctx, f.target, f.addr, f.start)
+	ours, stop, err := f.server(ctx, serverFlags{kind: f.target, addr: f.addr, token: f.token, start: f.start})
 	if err != nil {
 		return withExit(exitNoServer, err)
 	}
 	defer stop()
+	var theirs bench.Target
 	if f.against != "" {
-		return f.runPair(ctx, e, ours)
-	}
-	f.options.Target = ours
-	var runs []bench.Result
-	for range f.runs {
-		r, err := bench.Run(ctx, f.options)
+		theirs, stop, err = f.server(ctx, serverFlags{
+			kind: f.against, addr: f.againstAddr, token: f.againstToken, binary: f.againstBinary, start: f.againstAddr == "",
+		})
 		if err != nil {
-			return err
+			return withExit(exitNoServer, err)
 		}
-		runs = append(runs, r)
-		f.options.Seed++
+		defer stop()
 	}
+	table, err := bench.RunTable(ctx, bench.TableOptions{
+		Options: f.options, Workloads: workloads, Conns: f.conns, Pipelines: f.pipelines, Runs: f.runs, Ours: ours, Theirs: theirs,
+	})
 	clearLine(e)
-	if f.asJSON {
-		return printJSON(e.stdout, runs)
-	}
-	bench.Print(e.stdout, runs)
-	return nil
-}
-
-func (f *benchFlags) runPair(ctx context.Context, e *env, ours bench.Target) error {
-	theirs, stop, err := f.server(ctx, f.against, f.againstAddr, f.againstAddr == "")
-	if err != nil {
-		return withExit(exitNoServer, err)
-	}
-	defer stop()
-	pair, err := bench.RunPair(ctx, f.options, ours, theirs, f.runs)
 	if err != nil {
 		return err
 	}
-	clearLine(e)
-	if f.asJSON {
-		return printJSON(e.stdout, pair)
+	table.Command, table.Sync = f.commandLine, f.sync
+	switch {
+	case f.asJSON:
+		return printJSON(e.stdout, table)
+	case f.asTable || len(table.Cells) > 1:
+		fmt.Fprintf(e.stdout, "%s, %s\n\n    %s\n\n", table.Date.Format(time.DateOnly), table.Machine, table.Command)
+		return table.Print(e.stdout)
 	}
-	bench.Print(e.stdout, pair.Ours)
-	fmt.Fprintln(e.stdout)
-	bench.Print(e.stdout, pair.Theirs)
-	fmt.Fprintf(e.stdout, "\n%s by %s: median %.2f (%.2f to %.2f) of %d pair(s)\n", ours.Name(), theirs.Name(), pair.Ratio.Median, pair.Ratio.Min, pair.Ratio.Max, f.runs)
+	printPair(e.stdout, table.Cells[0].Pair)
 	return nil
 }
 
-// server starts a server of a kind, or takes the one at addr.
-func (f *benchFlags) server(ctx context.Context, kind, addr string, start bool) (bench.Target, func(), error) {
-	if start {
-		s, err := bench.Start(ctx, bench.StartOptions{Kind: kind, Dir: f.dir, Sync: f.sync, Flags: f.serve})
+// printPair prints all runs of one cell.
+func printPair(w io.Writer, pair bench.Pair) {
+	bench.Print(w, pair.Ours)
+	if len(pair.Theirs) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	bench.Print(w, pair.Theirs)
+	fmt.Fprintf(w, "\n%s by %s: median %.2f (%.2f to %.2f) of %d pair(s)\n", pair.Ours[0].Target, pair.Theirs[0].Target,
+		pair.Ratio.Median, pair.Ratio.Min, pair.Ratio.Max, len(pair.Ours))
+}
+
+// serverFlags are what is said about one of the two servers.
+type serverFlags struct {
+	kind, addr, token, binary string
+	start                     bool
+}
+
+// server starts a server of a kind, or takes the one at its address.
+func (f *benchFlags) server(ctx context.Context, s serverFlags) (bench.Target, func(), error) {
+	if !slices.Contains(bench.Kinds, s.kind) {
+		return nil, nil, usagef("unknown server %q, want one of %s", s.kind, strings.Join(bench.Kinds, ", "))
+	}
+	if s.start {
+		server, err := bench.Start(ctx, bench.StartOptions{Kind: s.kind, Dir: f.dir, Sync: f.sync, Binary: s.binary, Flags: f.serve})
 		if err != nil {
 			return nil, nil, err
 		}
-		return s.Target, func() { s.Stop() }, nil
+		return server.Target, func() { server.Stop() }, nil
 	}
 	at := func(usual string) string {
-		if addr != "" {
-			return addr
+		if s.addr != "" {
+			return s.addr
 		}
 		return usual
 	}
 	nothing := func() {}
-	switch kind {
-	case "pawl":
-		password := os.Getenv("PAWL_PASSWORD")
-		return bench.Pawl{Addr: at("127.0.0.1:6380"), User: os.Getenv("PAWL_USER"), Password: password}, nothing, nil
-	case "pawl-http":
-		return bench.PawlHTTP{Addr: at("127.0.0.1:7777"), Namespace: f.namespace, Token: f.token}, nothing, nil
+	switch s.kind {
+	case "pawl-http", "lmstfy":
+		return bench.PawlHTTP{Addr: at("127.0.0.1:7777"), Namespace: f.namespace, Token: s.token, Server: s.kind}, nothing, nil
 	case "redis":
 		return bench.Redis{Addr: at("127.0.0.1:6379")}, nothing, nil
 	case "beanstalkd":
 		return bench.Beanstalkd{Addr: at("127.0.0.1:11300")}, nothing, nil
+	case "nats":
+		return bench.NATS{Addr: at("127.0.0.1:4222")}, nothing, nil
+	default:
+		password := os.Getenv("PAWL_PASSWORD")
+		return bench.Pawl{Addr: at("127.0.0.1:6380"), User: os.Getenv("PAWL_USER"), Password: password}, nothing, nil
 	}
-	return nil, nil, usagef("unknown target %q, want pawl, pawl-http, redis or beanstalkd", kind)
 }
 
 // liveLine rewrites one line of standard error once a second, if that is a

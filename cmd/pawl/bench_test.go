@@ -1,8 +1,11 @@
 package main
 
 import (
-	"encoding/json"
+	"encoding/xml"
+	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -119,14 +122,22 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// The other servers' drivers, where these servers are installed.
+// The other servers' drivers, where these servers are installed. Debian's
+// nats-server is too old to be told to sync.
 func TestBenchOthers(t *testing.T) {
-	for _, test := range []struct{ kind, binary string }{{"redis", "redis-server"}, {"beanstalkd", "beanstalkd"}} {
+	for _, test := range []struct{ kind, binary, sync string }{
+		{"redis", "redis-server", "always"},
+		{"beanstalkd", "beanstalkd", "always"},
+		{"nats", "nats-server", "never"},
+	} {
 		t.Run(test.kind, func(t *testing.T) {
 			if _, err := exec.LookPath(test.binary); err != nil {
+				if os.Getenv("PAWL_E2E") == "1" {
+					t.Fatalf("%s is not installed", test.binary)
+				}
 				t.Skipf("%s is not installed", test.binary)
 			}
-			s, err := bench.Start(t.Context(), bench.StartOptions{Kind: test.kind, Dir: t.TempDir(), Sync: "never"})
+			s, err := bench.Start(t.Context(), bench.StartOptions{Kind: test.kind, Dir: t.TempDir(), Sync: test.sync})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,8 +149,16 @@ func TestBenchOthers(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", workload, err)
 				}
-				if workload == bench.Backlog && r.Done != 200 {
-					t.Errorf("%s: %d done", workload, r.Done)
+				switch acks, empty := r.Steps["ack"].Count, r.Empty; workload {
+				case bench.Backlog:
+					// Every job once, and then nothing.
+					if r.Done != 200 || acks != 200 || r.Steps["fetch"].Count != 200+empty || empty == 0 {
+						t.Errorf("%s: %d done, %d acknowledged, %d fetched, %d times nothing", workload, r.Done, acks, r.Steps["fetch"].Count, empty)
+					}
+				case bench.Cycle:
+					if r.Done > acks || r.Done > r.Steps["enqueue"].Count {
+						t.Errorf("%s: %d done, %d acknowledged, %d enqueued", workload, r.Done, acks, r.Steps["enqueue"].Count)
+					}
 				}
 			}
 		})
@@ -153,14 +172,66 @@ func TestBenchJSON(t *testing.T) {
 	if code := run(t.Context(), e, args); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	var runs []bench.Result
-	if err := json.Unmarshal(stdout.Bytes(), &runs); err != nil || len(runs) != 2 {
-		t.Fatalf("%d runs, %v in %s", len(runs), err, stdout)
+	table, err := bench.ReadTable(stdout)
+	if err != nil || len(table.Cells) != 1 || len(table.Cells[0].Ours) != 2 || table.Cells[0].Theirs != nil {
+		t.Fatalf("got %+v, %v", table, err)
 	}
-	for _, r := range runs {
+	if want := "pawl bench cycle --addr " + s.sock + " --conns 2 --duration 100ms --warmup 0s --runs 2"; table.Command != want {
+		t.Errorf("it says that it was made by %q, want %q", table.Command, want)
+	}
+	for _, r := range table.Cells[0].Ours {
 		if r.Target != "pawl" || r.Workload != bench.Cycle || r.Conns != 2 || r.Seconds <= 0 || r.Done > r.Steps["ack"].Count {
 			t.Errorf("got %+v", r)
 		}
+	}
+	s.end(t)
+}
+
+// A table of several loads, and the chart of it.
+func TestBenchTable(t *testing.T) {
+	s := serveIn(t, t.TempDir(), "--sync", "never").ready(t)
+	load := []string{"bench", "enqueue,cycle", "--addr", s.sock, "--conns", "1,3", "--pipeline", "1,8", "--duration", "30ms", "--warmup", "0s", "--runs", "2"}
+	e, stdout, stderr := testEnv(nil)
+	if code := run(t.Context(), e, load); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, want := range []string{"    pawl bench enqueue,cycle ", "| enqueue ", "| 3 × 8 ", "| cycle "} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	e, stdout, stderr = testEnv(nil)
+	if code := run(t.Context(), e, append(load, "--json")); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	file := filepath.Join(t.TempDir(), "table.json")
+	if err := os.WriteFile(file, stdout.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, stdout, stderr = testEnv(nil)
+	if code := run(t.Context(), e, []string{"bench", "chart", file, file}); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	// Well-formed, with a mark for each of two panels × four loads.
+	marks := 0
+	for d := xml.NewDecoder(stdout); ; {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "g" {
+			marks++
+		}
+	}
+	if marks != 8 {
+		t.Errorf("%d marks, want 8", marks)
+	}
+	e, _, stderr = testEnv(nil)
+	if code := run(t.Context(), e, []string{"bench", "chart", "bench.go"}); code == exitOK || !strings.Contains(stderr.String(), "not a table") {
+		t.Errorf("a chart of something else: exit code %d, %s", code, stderr)
 	}
 	s.end(t)
 }
