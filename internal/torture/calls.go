@@ -37,29 +37,20 @@ func runCalls(ctx context.Context, args []string) error {
 		return err
 	}
 	defer sup.Close()
-	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients, Lease: 300 * time.Millisecond}, sup, l.rec)
 	struck := map[tracee.Mode]int{}
-	err = withCrew(ctx, crew, func() error {
-		for range *points {
-			if err := l.strike(ctx, sup, *deepest, struck); err != nil {
-				return err
-			}
-		}
+	c := campaign{lab: l, sup: sup, count: *points, crew: workload.Options{Clients: *clients, Lease: 300 * time.Millisecond}}
+	c.strike = func(ctx context.Context) error { return l.strike(ctx, sup, *deepest, struck) }
+	c.calm = func(context.Context) error {
 		sup.SetOptions(func(o *daemon.Options) { o.Trace = nil })
-		return l.start(ctx, sup)
-	})
-	if err != nil {
+		return nil
+	}
+	if err := c.run(ctx); err != nil {
 		return err
 	}
-	if err := l.end(ctx, sup, crew); err != nil {
-		return err
-	}
-	faults := 0
 	for mode, n := range struck {
 		fmt.Printf("calls: %v: %d\n", mode, n)
-		faults += n
 	}
-	return l.judge(faults)
+	return nil
 }
 
 // strike is one incarnation with one fault in it.
@@ -89,6 +80,12 @@ func (l *lab) strike(ctx context.Context, sup *daemon.Supervisor, deepest int64,
 		}
 		return err
 	}
+	hit := func() {
+		if sup.Struck() {
+			struck[fault.Mode]++
+			l.fired.Add(1)
+		}
+	}
 	// A fault that the daemon outlives, or that no call reached, ends with a kill.
 	life, stop := context.WithTimeout(ctx, 3*time.Second)
 	defer stop()
@@ -100,14 +97,10 @@ func (l *lab) strike(ctx context.Context, sup *daemon.Supervisor, deepest int64,
 		if err := sup.Kill(); err != nil {
 			return err
 		}
-		if sup.Struck() {
-			struck[fault.Mode]++
-		}
+		hit()
 		return nil
 	}
-	if sup.Struck() {
-		struck[fault.Mode]++
-	}
+	hit()
 	code := sup.ExitCode()
 	switch {
 	case code == 128+int(syscall.SIGKILL):

@@ -39,34 +39,9 @@ func runDisk(ctx context.Context, args []string) error {
 	clients := l.flags.Int("clients", 16, "clients that work meanwhile")
 	fs := l.flags.String("fs", "ext4", "ext4 or xfs")
 	lie := l.flags.Bool("lie", false, "a disk that forgets its flushes; to be reported")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	size := int64(diskBytes)
-	if *fs == "xfs" {
-		size = 320 << 20 // the least that mkfs.xfs takes
-	}
-	// commit=1000: the journal's timer must not do what the daemon forgot.
-	options := blockdisk.Options{Make: *fs}
-	if *fs == "ext4" {
-		options.Data = "commit=1000"
-	}
-	r := &rig{lab: l, disk: blockdisk.New(size), options: options}
-	if err := r.mount(); err != nil {
-		return err
-	}
-	defer r.unmount()
-	sup, err := l.supervisor(r.data(), small...)
-	if err != nil {
-		return err
-	}
-	defer sup.Close()
-	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients}, sup, l.rec)
-
-	faults := 0
-	err = withCrew(ctx, crew, func() error {
-		for range *cuts {
+	return l.onRig(ctx, fs, func(r *rig, sup *daemon.Supervisor) error {
+		c := campaign{lab: l, sup: sup, count: *cuts, crew: workload.Options{Clients: *clients}}
+		c.strike = func(ctx context.Context) error {
 			if err := l.start(ctx, sup); err != nil {
 				return err
 			}
@@ -90,36 +65,51 @@ func runDisk(ctx context.Context, args []string) error {
 				return err
 			}
 			for _, image := range others {
-				faults++
+				l.fired.Add(1)
 				if err := r.try(ctx, image, *lie); err != nil {
 					return err
 				}
 			}
-			faults++
-			r.disk, r.options.Make = blockdisk.FromImage(next), ""
-			if err := r.mount(); err != nil {
-				return err
-			}
-			sup.SetOptions(func(o *daemon.Options) { o.Dir = r.data() })
+			l.fired.Add(1)
+			return r.goOn(next, sup)
 		}
-		return l.start(ctx, sup)
+		return c.run(ctx)
 	})
-	if err != nil {
-		return err
-	}
-	if err := l.end(ctx, sup, crew); err != nil {
-		return err
-	}
-	return l.judge(faults)
 }
 
-// rig is a disk with a file system that is mounted.
+// rig is a disk that sees every block write, with a file system that is mounted
+// and holds the daemon's directory.
 type rig struct {
 	*lab
 	disk    *blockdisk.Disk
 	options blockdisk.Options
 	mounted *blockdisk.Mounted
 	mounts  int
+}
+
+// onRig opens the lab and has a layer work on a rig with a file system of kind
+// fs, whose flag it may be.
+func (l *lab) onRig(ctx context.Context, fs *string, work func(*rig, *daemon.Supervisor) error) error {
+	if err := l.open(ctx); err != nil {
+		return err
+	}
+	defer l.close()
+	// commit=1000: the journal's timer must not do what the daemon forgot.
+	r := &rig{lab: l, disk: blockdisk.New(diskBytes), options: blockdisk.Options{Make: "ext4", Data: "commit=1000"}}
+	if *fs == "xfs" {
+		// The least that mkfs.xfs takes.
+		r.disk, r.options = blockdisk.New(320<<20), blockdisk.Options{Make: "xfs"}
+	}
+	if err := r.mount(); err != nil {
+		return err
+	}
+	defer r.unmount()
+	sup, err := l.supervisor(r.data(), small...)
+	if err != nil {
+		return err
+	}
+	defer sup.Close()
+	return work(r, sup)
 }
 
 func (r *rig) mount() error {
@@ -139,6 +129,16 @@ func (r *rig) unmount() error {
 	m := r.mounted
 	r.mounted = nil
 	return m.Close()
+}
+
+// goOn mounts what a disk held in its end, and lets the next daemon start there.
+func (r *rig) goOn(image []byte, sup *daemon.Supervisor) error {
+	r.disk, r.options.Make = blockdisk.FromImage(image), ""
+	if err := r.mount(); err != nil {
+		return err
+	}
+	sup.SetOptions(func(o *daemon.Options) { o.Dir = r.data() })
+	return nil
 }
 
 func (r *rig) data() string { return filepath.Join(r.mounted.Dir, "data") }
@@ -175,32 +175,18 @@ func runSick(ctx context.Context, args []string) error {
 	cases := l.flags.Int("cases", 10, "how many different writes fail")
 	clients := l.flags.Int("clients", 8, "clients that work meanwhile")
 	once := l.flags.Bool("once", false, "one write fails, later ones succeed; else all later ones fail too")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	r := &rig{lab: l, disk: blockdisk.New(diskBytes), options: blockdisk.Options{Make: "ext4", Data: "commit=1000"}}
-	if err := r.mount(); err != nil {
-		return err
-	}
-	defer r.unmount()
-	sup, err := l.supervisor(r.data(), small...)
-	if err != nil {
-		return err
-	}
-	defer sup.Close()
-	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients}, sup, l.rec)
-
-	faults := 0
-	err = withCrew(ctx, crew, func() error {
-		for k := 1; k <= *cases; k++ {
+	ext4 := "ext4"
+	return l.onRig(ctx, &ext4, func(r *rig, sup *daemon.Supervisor) error {
+		c := campaign{lab: l, sup: sup, count: *cases, crew: workload.Options{Clients: *clients}}
+		c.strike = func(ctx context.Context) error {
 			if err := l.start(ctx, sup); err != nil {
 				return err
 			}
 			if err := sleep(ctx, l.between(50*time.Millisecond, 300*time.Millisecond)); err != nil {
 				return err
 			}
-			r.disk.Fail(int64(k), !*once)
+			k := l.fired.Add(1)
+			r.disk.Fail(k, !*once)
 			if err := sup.WaitGone(ctx); err != nil {
 				return l.broken("write %d failed and the daemon went on: %v", k, err)
 			}
@@ -215,25 +201,12 @@ func runSick(ctx context.Context, args []string) error {
 			if !strings.Contains(sup.Stderr(), "input/output error") && !strings.Contains(sup.Stderr(), "read-only file system") {
 				return l.broken("write %d failed and the daemon does not say so: %s", k, sup.Stderr())
 			}
-			faults++
 			r.disk.Fail(0, false)
 			// What the file system could not write is lost with its cache: go on
 			// from what is on the disk, as after a reboot.
 			_ = r.unmount()
-			r.options.Make = ""
-			r.disk = blockdisk.FromImage(r.disk.Image())
-			if err := r.mount(); err != nil {
-				return err
-			}
-			sup.SetOptions(func(o *daemon.Options) { o.Dir = r.data() })
+			return r.goOn(r.disk.Image(), sup)
 		}
-		return l.start(ctx, sup)
+		return c.run(ctx)
 	})
-	if err != nil {
-		return err
-	}
-	if err := l.end(ctx, sup, crew); err != nil {
-		return err
-	}
-	return l.judge(faults)
 }

@@ -32,24 +32,15 @@ func runKill(ctx context.Context, args []string) error {
 		return err
 	}
 	defer sup.Close()
-	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients, Basic: *basic}, sup, l.rec)
-
-	faults := 0
-	err = withCrew(ctx, crew, func() error {
-		for ; faults < *kills; faults++ {
-			if err := l.lifeAndDeath(ctx, sup, *shortest, *longest); err != nil {
-				return err
-			}
+	c := campaign{lab: l, sup: sup, count: *kills, crew: workload.Options{Clients: *clients, Basic: *basic}}
+	c.strike = func(ctx context.Context) error {
+		if err := l.lifeAndDeath(ctx, sup, *shortest, *longest); err != nil {
+			return err
 		}
-		return l.start(ctx, sup)
-	})
-	if err != nil {
-		return err
+		l.fired.Add(1)
+		return nil
 	}
-	if err := l.end(ctx, sup, crew); err != nil {
-		return err
-	}
-	return l.judge(faults)
+	return c.run(ctx)
 }
 
 // withCrew runs do while the crew works.
@@ -117,8 +108,9 @@ func (l *lab) start(ctx context.Context, sup *daemon.Supervisor) error {
 	return err
 }
 
-// end drains all queues, then restarts once more and drains nothing.
-func (l *lab) end(ctx context.Context, sup *daemon.Supervisor, crew *workload.Crew) error {
+// end drains all queues, then restarts twice and looks at what is left; old are
+// crews that were drained long ago.
+func (l *lab) end(ctx context.Context, sup *daemon.Supervisor, crew *workload.Crew, old ...*workload.Crew) error {
 	if err := crew.Drain(ctx, 2*daemon.Patience); err != nil {
 		return l.broken("%v\n%s", err, sup.Stderr())
 	}
@@ -130,6 +122,11 @@ func (l *lab) end(ctx context.Context, sup *daemon.Supervisor, crew *workload.Cr
 			return err
 		}
 		if err := crew.Look(ctx); err != nil {
+			return l.broken("after a restart: %v", err)
+		}
+	}
+	for _, crew := range old {
+		if err := crew.Glance(ctx); err != nil {
 			return l.broken("after a restart: %v", err)
 		}
 	}

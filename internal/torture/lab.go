@@ -38,6 +38,8 @@ type lab struct {
 	rec    *history.Recorder // of fresh
 	keep   bool
 	latest atomic.Pointer[history.Recorder] // rec, for progress
+	fired  atomic.Int64                     // faults that took place so far, of a campaign
+	before history.IDs                      // of earlier parts of the history
 	began  time.Time                        // of what the next line on record is about
 	done   func()                           // ends the reports of progress
 
@@ -98,6 +100,8 @@ func (l *lab) open(ctx context.Context) error {
 func (l *lab) fresh() {
 	l.rec = history.NewRecorder()
 	l.latest.Store(l.rec)
+	l.fired.Store(0)
+	l.before = history.IDs{}
 }
 
 // close removes the scratch directory.
@@ -144,27 +148,36 @@ func (l *lab) again() string {
 // judge checks the recorded history, prints the layer's line, and on a
 // violation keeps what is needed to look into it.
 func (l *lab) judge(faults int) error {
-	h := l.rec.History()
-	report := history.Check(h, history.Options{Bounds: *l.bounds})
+	report, err := l.verdict(l.rec.History())
+	if err != nil {
+		return err
+	}
+	return l.account(record.Run{Cases: report.Ops, Faults: faults}, report.String())
+}
+
+// verdict checks one history. An error is a violation, which is on record and
+// on the screen, or the file that the history should be saved in.
+func (l *lab) verdict(h history.History) (history.Report, error) {
+	report := history.Check(h, history.Options{Bounds: *l.bounds, Before: &l.before})
 	if *l.saveAlways != "" {
 		if err := saveHistory(*l.saveAlways, h); err != nil {
-			return err
+			return report, err
 		}
 	}
 	for i := range h.Ops {
 		if op := &h.Ops[i]; op.Outcome == history.No && !workload.Expected(op.Error) {
-			return l.broken("a client's %s was refused: %s", op.Kind, op.Error)
+			return report, l.broken("a client's %s was refused: %s", op.Kind, op.Error)
 		}
 	}
+	if report.OK() {
+		return report, nil
+	}
 	if err := l.account(record.Run{
-		Cases: report.Ops, Faults: faults, Violations: len(report.Violations), Undecided: report.Undecided,
+		Cases: report.Ops, Faults: int(l.fired.Load()), Violations: report.Broken(), Undecided: report.Undecided,
 	}, report.String()); err != nil {
-		return err
+		return report, err
 	}
-	if !report.OK() {
-		return l.found(h)
-	}
-	return nil
+	return report, l.found(h)
 }
 
 // account prints the line that a layer ends with, and puts it on record if
@@ -242,7 +255,7 @@ func (l *lab) progress(ctx context.Context) (stop func()) {
 				return
 			case <-ticks.C:
 				ops, starts := l.latest.Load().Count()
-				fmt.Fprintf(os.Stderr, "%s: %.0f s, %d operations, %d starts\n", l.layer(), time.Since(began).Seconds(), ops, starts)
+				fmt.Fprintf(os.Stderr, "%s: %.0f s, %d faults, %d operations and %d starts not judged yet\n", l.layer(), time.Since(began).Seconds(), l.fired.Load(), ops, starts)
 			}
 		}
 	}()

@@ -74,24 +74,16 @@ func (l *lab) powerOn(ctx context.Context, make func(*lab) (medium, error), cycl
 		return err
 	}
 	defer sup.Close()
-	crew := workload.New(workload.Options{Seed: l.seed, Clients: clients, Payload: 4 << 10}, sup, l.rec)
-	faults := 0
-	err = withCrew(ctx, crew, func() error {
-		for ; faults < cycles; faults++ {
-			if err := l.cutOnce(ctx, m, sup, longest); err != nil {
-				return err
-			}
-			sup.SetOptions(func(o *daemon.Options) { o.Dir = m.dir() + "/data" })
+	c := campaign{lab: l, sup: sup, count: cycles, crew: workload.Options{Clients: clients, Payload: 4 << 10}}
+	c.strike = func(ctx context.Context) error {
+		if err := l.cutOnce(ctx, m, sup, longest); err != nil {
+			return err
 		}
-		return l.start(ctx, sup)
-	})
-	if err != nil {
-		return err
+		sup.SetOptions(func(o *daemon.Options) { o.Dir = m.dir() + "/data" })
+		l.fired.Add(1)
+		return nil
 	}
-	if err := l.end(ctx, sup, crew); err != nil {
-		return err
-	}
-	return l.judge(faults)
+	return c.run(ctx)
 }
 
 // cutOnce is one incarnation, or two, and the end of their power.
@@ -141,27 +133,18 @@ func runLie(ctx context.Context, args []string) error {
 	if done, err := apart(ctx); done {
 		return err
 	}
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	r := &rig{lab: l, disk: blockdisk.New(diskBytes), options: blockdisk.Options{Make: "ext4", Data: "commit=1000"}}
-	if err := r.mount(); err != nil {
-		return err
-	}
-	defer r.unmount()
-	sup, err := l.supervisor(r.data(), small...)
-	if err != nil {
-		return err
-	}
-	defer sup.Close()
-	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients}, sup, l.rec)
-	err = withCrew(ctx, crew, func() error {
+	ext4 := "ext4"
+	return l.onRig(ctx, &ext4, func(r *rig, sup *daemon.Supervisor) error { return l.lie(ctx, r, sup, *clients, *life) })
+}
+
+func (l *lab) lie(ctx context.Context, r *rig, sup *daemon.Supervisor, clients int, life time.Duration) error {
+	crew := workload.New(workload.Options{Seed: l.seed, Clients: clients}, sup, l.rec)
+	err := withCrew(ctx, crew, func() error {
 		if err := l.start(ctx, sup); err != nil {
 			return err
 		}
 		r.disk.Lie(true)
-		if err := sleep(ctx, *life); err != nil {
+		if err := sleep(ctx, life); err != nil {
 			return err
 		}
 		if err := sup.Pause(); err != nil {

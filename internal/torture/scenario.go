@@ -89,45 +89,51 @@ func runFull(ctx context.Context, args []string) error {
 		return err
 	}
 	defer sup.Close()
-	crew := workload.New(workload.Options{Seed: l.seed, Clients: 8, Payload: 1 << 10, Pace: 2 * time.Millisecond}, sup, l.rec)
-	filler := filepath.Join(mount, "filler")
-	err = withCrew(ctx, crew, func() error {
-		if err := l.start(ctx, sup); err != nil {
+	c := campaign{lab: l, sup: sup, count: *rounds, crew: workload.Options{Clients: 8, Payload: 1 << 10, Pace: 2 * time.Millisecond}}
+	c.strike = func(ctx context.Context) error {
+		if err := l.running(ctx, sup); err != nil {
 			return err
 		}
-		for range *rounds {
-			if err := sleep(ctx, l.between(50*time.Millisecond, 200*time.Millisecond)); err != nil {
-				return err
-			}
-			if err := fill(filler); err != nil {
-				return err
-			}
-			if err := until(ctx, sup.Addr(), "-MISCONF", "ENQUEUE", "elsewhere", "x"); err != nil {
-				return l.broken("the disk is full: %v", err)
-			}
-			if !sup.Alive() {
-				return l.broken("the disk is full, exit %d: %s", sup.ExitCode(), sup.Stderr())
-			}
-			if line, err := ask(sup.Addr(), "PING"); err != nil || line != "+PONG" {
-				return l.broken("the disk is full: PING answers %q, %v", line, err)
-			}
-			if err := os.Remove(filler); err != nil {
-				return err
-			}
-			l.rec.Event(history.Event{Kind: history.Healed, Incarnation: sup.Incarnation()})
-			if err := until(ctx, sup.Addr(), "*2", "ENQUEUE", "elsewhere", "x"); err != nil {
-				return l.broken("there is space again: %v", err)
-			}
+		if err := sleep(ctx, l.between(50*time.Millisecond, 200*time.Millisecond)); err != nil {
+			return err
 		}
+		l.fired.Add(1)
+		return l.fullDisk(ctx, sup, filepath.Join(mount, "filler"))
+	}
+	return c.run(ctx)
+}
+
+// running starts the daemon unless it runs.
+func (l *lab) running(ctx context.Context, sup *daemon.Supervisor) error {
+	if sup.Alive() {
 		return nil
-	})
-	if err != nil {
+	}
+	return l.start(ctx, sup)
+}
+
+// fullDisk fills the disk that the file filler is on up to the last byte, and
+// frees it.
+func (l *lab) fullDisk(ctx context.Context, sup *daemon.Supervisor, filler string) error {
+	if err := fill(filler); err != nil {
 		return err
 	}
-	if err := l.end(ctx, sup, crew); err != nil {
+	if err := until(ctx, sup.Addr(), "-MISCONF", "ENQUEUE", "elsewhere", "x"); err != nil {
+		return l.broken("the disk is full: %v", err)
+	}
+	if !sup.Alive() {
+		return l.broken("the disk is full, exit %d: %s", sup.ExitCode(), sup.Stderr())
+	}
+	if line, err := ask(sup.Addr(), "PING"); err != nil || line != "+PONG" {
+		return l.broken("the disk is full: PING answers %q, %v", line, err)
+	}
+	if err := os.Remove(filler); err != nil {
 		return err
 	}
-	return l.judge(*rounds)
+	l.rec.Event(history.Event{Kind: history.Healed, Incarnation: sup.Incarnation()})
+	if err := until(ctx, sup.Addr(), "*2", "ENQUEUE", "elsewhere", "x"); err != nil {
+		return l.broken("there is space again: %v", err)
+	}
+	return nil
 }
 
 // fill writes until nothing fits any more.
@@ -162,39 +168,37 @@ func runClock(ctx context.Context, args []string) error {
 	}
 	defer sup.Close()
 	sup.SetOptions(func(o *daemon.Options) { o.Trace = &tracee.Options{} })
-	crew := workload.New(workload.Options{Seed: l.seed, Clients: 4, Lease: 500 * time.Millisecond}, sup, l.rec)
-	err = withCrew(ctx, crew, func() error {
-		if err := l.start(ctx, sup); err != nil {
+	c := campaign{lab: l, sup: sup, count: *jumps, crew: workload.Options{Clients: 4, Lease: 500 * time.Millisecond}}
+	c.strike = func(ctx context.Context) error {
+		if err := l.running(ctx, sup); err != nil {
 			if errors.Is(err, tracee.ErrUnsupported) {
 				return fmt.Errorf("%w: %w", errImpossible, err)
 			}
 			return err
 		}
-		const year = 365 * 24 * time.Hour
-		steps := []time.Duration{-time.Hour, time.Hour, -10 * year, 10 * year, 1500 * time.Millisecond, -1500 * time.Millisecond}
-		for range *jumps {
-			sup.Traced().ShiftClock(tracee.Shift{Wall: steps[l.rng.IntN(len(steps))]})
-			if err := sleep(ctx, l.between(50*time.Millisecond, 300*time.Millisecond)); err != nil {
-				return err
-			}
-			if !sup.Alive() {
-				return l.broken("the clock jumped, exit %d: %s", sup.ExitCode(), sup.Stderr())
-			}
-		}
-		// The restarts at the end compare wall clocks: let the log see the true one.
+		l.fired.Add(1)
+		return l.jump(ctx, sup)
+	}
+	// The restarts at the end compare wall clocks: let the log see the true one.
+	c.calm = func(ctx context.Context) error {
 		sup.Traced().ShiftClock(tracee.Shift{})
 		return until(ctx, sup.Addr(), "*2", "ENQUEUE", "elsewhere", "x")
-	})
-	if err != nil {
+	}
+	return c.run(ctx)
+}
+
+// jump steps the wall clock of a traced daemon.
+func (l *lab) jump(ctx context.Context, sup *daemon.Supervisor) error {
+	const year = 365 * 24 * time.Hour
+	steps := []time.Duration{-time.Hour, time.Hour, -10 * year, 10 * year, 1500 * time.Millisecond, -1500 * time.Millisecond}
+	sup.Traced().ShiftClock(tracee.Shift{Wall: steps[l.rng.IntN(len(steps))]})
+	if err := sleep(ctx, l.between(50*time.Millisecond, 300*time.Millisecond)); err != nil {
 		return err
 	}
-	if err := crew.Drain(ctx, 2*daemon.Patience); err != nil {
-		return l.broken("%v\n%s", err, sup.Stderr())
+	if !sup.Alive() {
+		return l.broken("the clock jumped, exit %d: %s", sup.ExitCode(), sup.Stderr())
 	}
-	if code, err := sup.Terminate(ctx); err != nil || code != 0 {
-		return l.broken("SIGTERM: exit %d, %v: %s", code, err, sup.Stderr())
-	}
-	return l.judge(*jumps)
+	return nil
 }
 
 // runPause: the daemon is stopped for longer than leases last, under clients
@@ -211,34 +215,24 @@ func runPause(ctx context.Context, args []string) error {
 		return err
 	}
 	defer sup.Close()
-	crew := workload.New(workload.Options{Seed: l.seed, Lease: 300 * time.Millisecond}, sup, l.rec)
-	err = withCrew(ctx, crew, func() error {
-		if err := l.start(ctx, sup); err != nil {
+	c := campaign{lab: l, sup: sup, count: *pauses, crew: workload.Options{Lease: 300 * time.Millisecond}}
+	c.strike = func(ctx context.Context) error {
+		if err := l.running(ctx, sup); err != nil {
 			return err
 		}
-		for range *pauses {
-			if err := sleep(ctx, l.between(50*time.Millisecond, 200*time.Millisecond)); err != nil {
-				return err
-			}
-			if err := sup.Pause(); err != nil {
-				return err
-			}
-			if err := sleep(ctx, l.between(100*time.Millisecond, 600*time.Millisecond)); err != nil {
-				return err
-			}
-			if err := sup.Continue(); err != nil {
-				return err
-			}
+		if err := sleep(ctx, l.between(50*time.Millisecond, 200*time.Millisecond)); err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		if err := sup.Pause(); err != nil {
+			return err
+		}
+		if err := sleep(ctx, l.between(100*time.Millisecond, 600*time.Millisecond)); err != nil {
+			return err
+		}
+		l.fired.Add(1)
+		return sup.Continue()
 	}
-	if err := l.end(ctx, sup, crew); err != nil {
-		return err
-	}
-	return l.judge(*pauses)
+	return c.run(ctx)
 }
 
 // runDoor: who may come in. A second daemon on the directory is refused with

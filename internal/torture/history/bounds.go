@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -113,9 +114,18 @@ func (c *checker) checkRedelivery() {
 			if j.given(a, b.ret()) {
 				continue
 			}
-			over := c.latestEnd(j, a) + reaperGrace
-			for _, f := range empties[j.enqueues[0].Queue] {
-				if f.Call > over && f.Return < b.call() && !c.perhapsLeased(j.enqueues[0].Queue, f.Call, f.Return) {
+			over := c.latestEnd(j, a)
+			if over == never {
+				continue
+			}
+			over += reaperGrace
+			found := empties[j.enqueues[0].Queue] // by call
+			first, _ := slices.BinarySearchFunc(found, over, func(op *Op, t Time) int { return cmp.Compare(op.Call, t+1) })
+			for _, f := range found[first:] {
+				if f.Call >= b.call() {
+					break
+				}
+				if f.Return < b.call() && !c.perhapsLeased(j.enqueues[0].Queue, f.Call, f.Return) {
 					c.report("L2", "the lease of job %016x was over by %v, but a fetch called at %v found nothing", j.nonce, over, f.Call)
 					break
 				}

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"sort"
 	"strings"
@@ -22,9 +23,32 @@ type Options struct {
 	// Bounds adds L1 to L8, which are about speed and mean something only on
 	// a machine of its own.
 	Bounds bool
-	// Patience bounds the search of S16; 0 is one minute. What is not decided
-	// by then is counted in Report.Undecided.
+	// Patience bounds the search of S16, all jobs together; 0 is two minutes.
+	// No single job has more than a sixth of it. What is not decided by then is
+	// counted in Report.Undecided.
 	Patience time.Duration
+	// Before, if not nil, are the IDs of earlier parts of a history that is
+	// judged in parts; none of them may come again (S7). Check adds those it
+	// has seen.
+	Before *IDs
+}
+
+// IDs are the task and lease IDs that were seen, as 64-bit hashes. The zero
+// value is ready to use, by one goroutine.
+type IDs struct{ seen map[uint64]struct{} }
+
+// add notes an ID and tells whether it is new.
+func (ids *IDs) add(kind, id string) bool {
+	if ids.seen == nil {
+		ids.seen = map[uint64]struct{}{}
+	}
+	h := fnv.New64a()
+	h.Write([]byte(kind)) // never fails
+	h.Write([]byte(id))
+	sum := h.Sum64()
+	_, old := ids.seen[sum]
+	ids.seen[sum] = struct{}{}
+	return !old
 }
 
 func (o Options) withDefaults() Options {
@@ -35,7 +59,7 @@ func (o Options) withDefaults() Options {
 		o.Grace = 5 * time.Second
 	}
 	if o.Patience == 0 {
-		o.Patience = time.Minute
+		o.Patience = 2 * time.Minute
 	}
 	return o
 }
@@ -65,15 +89,35 @@ func (r Report) OK() bool { return len(r.Violations) == 0 && r.Undecided == 0 }
 // Has tells whether an invariant was reported.
 func (r Report) Has(invariant string) bool { return r.Counts[invariant] > 0 }
 
-// String is one line of figures, and one line for each violation.
-func (r Report) String() string {
-	var b strings.Builder
-	total := 0
+// Broken is how many violations were found, those not spelled out included.
+func (r Report) Broken() (total int) {
 	for _, n := range r.Counts {
 		total += n
 	}
+	return total
+}
+
+// Add adds the report on another part of the same history.
+func (r *Report) Add(part Report) {
+	r.Violations = append(r.Violations, part.Violations...)
+	if r.Counts == nil {
+		r.Counts = map[string]int{}
+	}
+	for name, n := range part.Counts {
+		r.Counts[name] += n
+	}
+	r.Ops += part.Ops
+	r.Unknown += part.Unknown
+	r.Jobs += part.Jobs
+	r.Deaths += part.Deaths
+	r.Undecided += part.Undecided
+}
+
+// String is one line of figures, and one line for each violation.
+func (r Report) String() string {
+	var b strings.Builder
 	fmt.Fprintf(&b, "%d operations (%d unknown) on %d jobs, %d deaths, %d violations, %d undecided",
-		r.Ops, r.Unknown, r.Jobs, r.Deaths, total, r.Undecided)
+		r.Ops, r.Unknown, r.Jobs, r.Deaths, r.Broken(), r.Undecided)
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "\n  %s", v)
 	}
@@ -168,6 +212,7 @@ func Check(h History, opt Options) Report {
 	}
 	c.checkPayloads()
 	c.checkIDs()
+	c.checkBefore()
 	c.checkUnique()
 	c.checkCounts()
 	c.checkApart()

@@ -413,6 +413,44 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
+// A history judged in parts: an ID that was given in one must not come again in
+// another, and within a part the same ID may stand in many answers.
+func TestParts(t *testing.T) {
+	var before history.IDs
+	judge := func(text string) history.Report {
+		return history.Check(parse(t, text), history.Options{Before: &before})
+	}
+	const first = `
+enqueue n=1 at=10-11
+fetch at=30-31 for=10 n=1 lease=a
+fetch at=50-51 for=10 n=1 lease=b
+ack lease=b at=52-53`
+	if r := judge(first); !r.OK() {
+		t.Errorf("the first part: %s", r)
+	}
+	for _, c := range []struct {
+		what, text string
+		again      int
+	}{
+		{"another job, another lease", "enqueue n=2 at=110-111\nfetch at=130-131 for=10 n=2 lease=c", 0},
+		{"a lease ID again", "enqueue n=3 at=210-211\nfetch at=230-231 for=10 n=3 lease=a", 1},
+		{"a task ID again", "enqueue n=4 job=job1 at=310-311\nfetch at=330-331 for=10 n=4 job=job1 lease=d", 1},
+	} {
+		if r := judge(c.text); r.Counts["S7"] != c.again {
+			t.Errorf("%s: got %d reports of S7, want %d: %s", c.what, r.Counts["S7"], c.again, r)
+		}
+	}
+}
+
+// What S16 has no time for is counted, and makes the report no clean one.
+func TestUndecided(t *testing.T) {
+	h := parse(t, "enqueue n=1 at=10-11\nfetch at=30-31 for=10 n=1 lease=a")
+	r := history.Check(h, history.Options{Patience: 1})
+	if r.Undecided != 1 || r.OK() {
+		t.Errorf("got %d undecided, OK %t, want 1, false", r.Undecided, r.OK())
+	}
+}
+
 func TestRecorder(t *testing.T) {
 	rec := history.NewRecorder()
 	done := rec.Call(history.Op{Kind: history.Enqueue, Nonce: 1})
@@ -426,5 +464,16 @@ func TestRecorder(t *testing.T) {
 	}
 	if h.Ops[0].Return < h.Ops[0].Call || h.Events[0].At < h.Ops[0].Return {
 		t.Errorf("times go backwards: %+v %+v", h.Ops[0], h.Events[0])
+	}
+	if ops, _ := rec.Count(); ops != 2 {
+		t.Errorf("got %d operations, want 2", ops)
+	}
+	now := rec.Now()
+	rec.Forget()
+	if h := rec.History(); len(h.Ops)+len(h.Events) != 0 {
+		t.Errorf("after Forget there is %+v", h)
+	}
+	if rec.Now() < now {
+		t.Error("the clock was set back")
 	}
 }

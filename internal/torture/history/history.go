@@ -148,3 +148,24 @@ type History struct {
 	Ops    []Op
 	Events []Event
 }
+
+// LastLooks returns, for each queue, the last look at its counters that is known
+// to be whole, to stand at the head of the next part of a history. It is not
+// quiet there, since what happened to the queue is in the part before.
+func LastLooks(h History) []Op {
+	last := map[string]Op{}
+	for _, op := range h.Ops {
+		if op.Kind != Stats || op.Outcome != OK || op.Count == nil || op.Count.Delayed < 0 {
+			continue
+		}
+		if before, there := last[op.Queue]; !there || before.Return < op.Return {
+			op.Quiet = false
+			last[op.Queue] = op
+		}
+	}
+	looks := make([]Op, 0, len(last))
+	for _, op := range last {
+		looks = append(looks, op)
+	}
+	return looks
+}

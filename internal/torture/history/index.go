@@ -72,12 +72,16 @@ type index struct {
 	drain  Time              // when the drain began; never without one
 	done   bool              // the drain emptied everything
 	step   time.Duration     // how far the wall clock was stepped forward
+
+	redriven map[string]bool            // queues whose dead letters may have been moved back
+	dead     map[string]map[uint64]bool // by queue: the dead letters as last listed, once the drain had begun
 }
 
 func newIndex(h History, opt Options) *index {
 	x := &index{
 		opt: opt, drain: never,
 		byName: map[uint64]*job{}, leases: map[string][]grant{}, lost: map[string][]*Op{}, keys: map[string]uint64{},
+		redriven: map[string]bool{}, dead: map[string]map[uint64]bool{},
 	}
 	x.events = slices.Clone(h.Events)
 	slices.SortStableFunc(x.events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
@@ -95,8 +99,10 @@ func newIndex(h History, opt Options) *index {
 			x.step += max(0, e.WallOffset-x.events[i-1].WallOffset)
 		}
 	}
-	for i := range h.Ops {
-		op := h.Ops[i]
+	ops := slices.Clone(h.Ops) // to be changed below, in one piece for the sake of memory
+	x.ops = make([]*Op, len(ops))
+	for i := range ops {
+		op := &ops[i]
 		if op.Outcome == Unknown {
 			// One process cannot act after its death, and may until then.
 			switch at, dead := death[op.Incarnation]; {
@@ -108,7 +114,7 @@ func newIndex(h History, opt Options) *index {
 				op.Return = at
 			}
 		}
-		x.ops = append(x.ops, &op)
+		x.ops[i] = op
 	}
 	slices.SortStableFunc(x.ops, func(a, b *Op) int { return cmp.Compare(a.Call, b.Call) })
 	for _, op := range x.ops {
@@ -169,6 +175,18 @@ func (x *index) place(op *Op) {
 		for _, n := range op.Shown {
 			j := x.job(n)
 			j.shown = append(j.shown, op)
+		}
+		if op.Dead && op.Outcome == OK && op.Call > x.drain {
+			// Who is dead then stays dead, so the last list is the longest.
+			listed := make(map[uint64]bool, len(op.Shown))
+			for _, n := range op.Shown {
+				listed[n] = true
+			}
+			x.dead[op.Queue] = listed
+		}
+	case Redrive:
+		if op.Outcome != No {
+			x.redriven[op.Queue] = true
 		}
 	case Fetch:
 		if op.Outcome == Unknown {

@@ -13,6 +13,10 @@ func (c *checker) checkCounts() {
 			jobsOf[j.enqueues[0].Queue] = append(jobsOf[j.enqueues[0].Queue], j)
 		}
 	}
+	lives := map[string]lifetimes{}
+	for queue, jobs := range jobsOf {
+		lives[queue] = newLifetimes(jobs)
+	}
 	for _, s := range c.ops {
 		if s.Kind != Stats || s.Outcome != OK || s.Count == nil {
 			continue
@@ -21,18 +25,58 @@ func (c *checker) checkCounts() {
 		if n.Processing != n.ActiveLeases || n.ActiveLeases > n.Heap || min(n.Ready, n.Processing, n.Dead) < 0 {
 			c.report("S10", "stats of %q at %v contradict themselves: %+v", s.Queue, s.Return, *n)
 		}
+		if high := lives[s.Queue].most(s); n.Ready > high {
+			c.report("S10", "%q has %d ready jobs at %v, but at most %d can exist", s.Queue, n.Ready, s.Return, high)
+		}
+		if !s.Quiet || n.Delayed < 0 {
+			continue
+		}
 		low, high := 0, 0
 		for _, j := range jobsOf[s.Queue] {
 			l, h := j.existed(s)
 			low, high = low+l, high+h
 		}
-		if n.Ready > high {
-			c.report("S10", "%q has %d ready jobs at %v, but at most %d can exist", s.Queue, n.Ready, s.Return, high)
-		}
-		if total := n.Ready + n.Processing + n.Dead + max(n.Delayed, 0); s.Quiet && n.Delayed >= 0 && (total < low || total > high) {
+		if total := n.Ready + n.Processing + n.Dead + n.Delayed; total < low || total > high {
 			c.report("S10", "%q holds %d jobs at rest at %v (%+v), but between %d and %d exist", s.Queue, total, s.Return, *n, low, high)
 		}
 	}
+}
+
+// lifetimes are when the jobs of a queue can have begun to exist, and when they
+// had certainly ended, each sorted: there are many looks at the counters, and
+// for most of them a bound from above must do.
+type lifetimes struct{ begun, ended []Time }
+
+func newLifetimes(jobs []*job) (l lifetimes) {
+	for _, j := range jobs {
+		begun, ended := never, never
+		for _, e := range j.enqueues {
+			if e.Outcome != No {
+				begun = min(begun, e.Call)
+			}
+		}
+		if begun == never {
+			continue
+		}
+		for _, op := range j.finishing() {
+			if op.Outcome == OK {
+				ended = min(ended, op.Return)
+			}
+		}
+		l.begun = append(l.begun, begun)
+		// Whatever it was that ended, it counts for nothing before it can exist.
+		l.ended = append(l.ended, max(begun, ended))
+	}
+	slices.Sort(l.begun)
+	slices.Sort(l.ended)
+	return l
+}
+
+// most is how many jobs can have existed while s ran.
+func (l lifetimes) most(s *Op) int {
+	begun, _ := slices.BinarySearch(l.begun, s.Return) // called before it returned
+	ended, _ := slices.BinarySearch(l.ended, s.Call)   // returned before it was called
+	return begun - ended
 }
 
 // existed gives the least and the greatest number of jobs, 0 or 1 each, that
@@ -384,9 +428,13 @@ func (c *checker) checkFailedSync() {
 				break
 			}
 		}
-		for _, op := range c.ops {
+		first, _ := slices.BinarySearchFunc(c.ops, e.At+afterFailure, func(op *Op, t Time) int { return cmp.Compare(op.Call, t+1) })
+		for _, op := range c.ops[first:] {
+			if op.Call >= until {
+				break
+			}
 			changes := op.Kind != Stats && op.Kind != Peek && (op.Kind != Fetch || len(op.Grants) > 0)
-			if changes && op.Outcome == OK && op.Incarnation == e.Incarnation && op.Call > e.At+afterFailure && op.Call < until {
+			if changes && op.Outcome == OK && op.Incarnation == e.Incarnation {
 				c.report("S14", "a sync failed at %v, but %s, called at %v, was acknowledged", e.At, op.Kind, op.Call)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -74,11 +75,20 @@ func (r *Recorder) Count() (ops, starts int) {
 func (r *Recorder) History() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := History{Events: append([]Event(nil), r.events...)}
-	for _, op := range r.ops {
-		h.Ops = append(h.Ops, *op)
+	h := History{Ops: make([]Op, len(r.ops)), Events: slices.Clone(r.events)}
+	for i, op := range r.ops {
+		h.Ops[i] = *op
 	}
 	return h
+}
+
+// Forget drops all that was recorded. The clock goes on, so what follows can be
+// judged as the next part of the same history. Clients must have stopped and no
+// daemon run.
+func (r *Recorder) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ops, r.events = nil, nil
 }
 
 // line is one line of a saved history.

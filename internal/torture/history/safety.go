@@ -54,14 +54,8 @@ func (c *checker) diedOpenly(j *job) bool {
 	for _, e := range j.enqueues {
 		queue, tries = e.Queue, max(tries, e.Tries)
 	}
-	var look *Op // the last, for who is dead stays dead
-	for _, op := range c.ops {
-		if op.Kind == Peek && op.Dead && op.Outcome == OK && op.Queue == queue && op.Call > c.drain {
-			look = op
-		}
-	}
-	if look != nil {
-		return slices.Contains(look.Shown, j.nonce)
+	if listed := c.dead[queue]; listed != nil {
+		return listed[j.nonce]
 	}
 	for _, op := range j.ends {
 		if op.Kind == Bury && op.Outcome != No {
@@ -250,6 +244,33 @@ func (c *checker) checkIDs() {
 	}
 }
 
+// checkBefore: S7 over the parts of a history. Here every ID counts once: what
+// an ID does within the part is the affair of checkIDs.
+func (c *checker) checkBefore() {
+	if c.opt.Before == nil {
+		return
+	}
+	jobs, leases := map[string]bool{}, map[string]bool{}
+	for _, op := range c.ops {
+		if op.Kind == Enqueue && op.Job != "" && !op.Duplicate {
+			jobs[op.Job] = true
+		}
+		for i := range op.Grants {
+			jobs[op.Grants[i].Job], leases[op.Grants[i].Lease] = true, true
+		}
+	}
+	for _, ids := range []struct {
+		what string
+		here map[string]bool
+	}{{"task", jobs}, {"lease", leases}} {
+		for id := range ids.here {
+			if !c.opt.Before.add(ids.what, id) {
+				c.report("S7", "%s ID %s was given before, in an earlier part of the history", ids.what, id)
+			}
+		}
+	}
+}
+
 // checkUnique: the second half of S8.
 func (c *checker) checkUnique() {
 	byKey := map[string][]*Op{}
@@ -343,8 +364,7 @@ func (c *checker) checkAttempts(j *job) {
 			spared++
 		}
 	}
-	redriven := slices.ContainsFunc(c.ops, func(op *Op) bool { return op.Kind == Redrive && op.Queue == queue && op.Outcome != No })
-	if len(j.grants) > tries+spared && !redriven {
+	if len(j.grants) > tries+spared && !c.redriven[queue] {
 		c.report("S19", "job %016x with %d tries was delivered %d times, %d of them released", j.nonce, tries, len(j.grants), spared)
 	}
 }

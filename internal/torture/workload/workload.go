@@ -30,7 +30,10 @@ type Options struct {
 	Seed    uint64
 	Clients int // 16
 	First   int // number of the first client; crews on one history must not share numbers
-	Queues  int // 8
+	// Part tells the crews of a long history apart: each has clients and queues
+	// of its own. 0 is the first.
+	Part   int
+	Queues int // 8
 	// Lease is the longest lease, 2 s; the shortest is 50 ms.
 	Lease time.Duration
 	// Payload is the longest filler in a payload, 16 KiB; most are short.
@@ -121,6 +124,9 @@ func (c *Crew) queues() []queue {
 	qs := make([]queue, c.opt.Queues)
 	for i := range qs {
 		qs[i] = queue{fmt.Sprintf("q%d", i), kind(i % int(kinds))}
+		if c.opt.Part > 0 {
+			qs[i].name = fmt.Sprintf("part%d-%s", c.opt.Part, qs[i].name)
+		}
 		if c.opt.Basic || c.opt.Plain {
 			qs[i].kind = plain
 		}
@@ -157,7 +163,8 @@ type enqueued struct {
 }
 
 func (c *Crew) client(number int) *client {
-	number += c.opt.First
+	// Two more than clients: one drains, one places tokens.
+	number += c.opt.First + c.opt.Part*(c.opt.Clients+2)
 	return &client{
 		Crew: c, number: number, queues: c.queues(),
 		rng: seeds.New(c.opt.Seed + uint64(number)*0x9e3779b97f4a7c15),
