@@ -115,6 +115,7 @@ type Engine struct {
 	damaged     atomic.Uint64
 	postponed   atomic.Bool // a turn waits for the commit under way
 	full        atomic.Bool // new jobs are refused for want of disk
+	limits      limits
 	published   atomic.Pointer[Numbers]
 	publishedAt state.Millis // guarded by mu
 	began       state.Totals // when the engine was opened
@@ -176,6 +177,7 @@ func New(opt Options, start Start) (*Engine, error) {
 	e.commits.safe.Store(uint64(start.End.LSN))
 	e.watch = time.AfterFunc(time.Hour, e.watchWaiting)
 	e.flush = time.AfterFunc(time.Hour, e.flushOpen)
+	e.limits.set(Limits{MaxWaiters: opt.MaxWaiters, MaxMemory: opt.MaxMemory, MaxDisk: opt.MaxDisk})
 	e.keeper.init(e)
 	if err := e.begin(); err != nil {
 		e.keeper.stop()

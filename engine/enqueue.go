@@ -150,7 +150,7 @@ func (e *Engine) mayGrow(c *Enqueue, p *enqueuePlan, settings *state.Settings, o
 	if slot, _ := e.st.NextSlot(); slot == 0 {
 		return ErrNoMemory
 	}
-	if e.opt.MaxMemory > 0 && e.st.Counts().Memory+o.memory() >= uint64(e.opt.MaxMemory) {
+	if most := e.limits.memory.Load(); most > 0 && e.st.Counts().Memory+o.memory() >= uint64(most) {
 		return ErrNoMemory
 	}
 	if p.queue == 0 && !o.makes(c.Queue) {

@@ -46,6 +46,7 @@ const (
 	defaultPayload       = 1 << 20
 	maxPayload           = 64 << 20
 	defaultSnapshotBytes = 256 << 20
+	defaultWaiters       = 10_000
 )
 
 func (o Options) withDefaults() Options {
@@ -54,7 +55,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxGroups, 1_000_000)
 	setDefault(&o.MaxCrons, 10_000)
 	setDefault(&o.MaxMeta, 100_000)
-	setDefault(&o.MaxWaiters, 10_000)
+	setDefault(&o.MaxWaiters, defaultWaiters)
 	setDefault(&o.MaxPending, 100_000)
 	setDefault(&o.MaxPendingBytes, 64<<20)
 	setDefault(&o.SnapshotBytes, defaultSnapshotBytes)

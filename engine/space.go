@@ -36,10 +36,10 @@ func (k *keeper) watchSpace() {
 	}
 	k.free.Store(free)
 	why := ""
-	switch disk := e.log.Stats().DiskBytes + k.snapshotSize.Load(); {
+	switch disk, most := e.log.Stats().DiskBytes+k.snapshotSize.Load(), e.limits.disk.Load(); {
 	case free < k.reserve():
 		why = "the disk is almost full"
-	case e.opt.MaxDisk > 0 && disk >= e.opt.MaxDisk:
+	case most > 0 && disk >= most:
 		why = "the limit of disk space is reached"
 	}
 	switch full := why != ""; {

@@ -149,7 +149,7 @@ func (ws *waiters) length(key string) int64 {
 // Await tries f at once. Where there is a job, or f is refused, the waiter is
 // nil and lsn counts. Else f joins the waiting of all its queues, first come,
 // first served, until Cancel or until there is a job; f belongs to the engine
-// until then. At most Options.MaxWaiters wait; beyond it f is refused with
+// until then. At most Limits.MaxWaiters wait; beyond it f is refused with
 // ErrBusy.
 func (e *Engine) Await(f *Fetch) (w *Waiter, lsn LSN) {
 	if err := e.backpressure(); err != nil {
@@ -165,7 +165,7 @@ func (e *Engine) Await(f *Fetch) (w *Waiter, lsn LSN) {
 		switch {
 		case e.down.Load() != 0:
 			err = e.refusal()
-		case e.waiters.count.Load() >= int64(e.opt.MaxWaiters):
+		case e.waiters.count.Load() >= e.limits.waiters.Load():
 			err = ErrBusy
 		default:
 			w = &Waiter{C: make(chan struct{}, 1), Fetch: f}

@@ -11,7 +11,7 @@ import (
 // when there is no room, growing waits a little for others to finish, and then
 // the connection that holds most is closed.
 type ceiling struct {
-	limit int64
+	limit atomic.Int64
 	used  atomic.Int64
 	evict sync.Mutex // one at a time looks for an offender
 }
@@ -27,7 +27,7 @@ const (
 func (c *ceiling) admit(n int64) bool {
 	for {
 		used := c.used.Load()
-		if used+n > c.limit {
+		if used+n > c.limit.Load() {
 			return false
 		}
 		if c.used.CompareAndSwap(used, used+n) {
@@ -84,7 +84,7 @@ func (s *Server) closeLargest(n int64) {
 			leaving += c.held.Load()
 		}
 	}
-	for s.ceiling.used.Load()-leaving+n > s.ceiling.limit {
+	for s.ceiling.used.Load()-leaving+n > s.ceiling.limit.Load() {
 		var largest *conn
 		for c := range s.conns {
 			if c.condemned.Load() == nil && (largest == nil || c.held.Load() > largest.held.Load()) {

@@ -2,10 +2,8 @@ package resp
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // CLIENT ID.
@@ -53,27 +51,6 @@ func cmdClientSetInfo(c *conn, args [][]byte) {
 
 // CLIENT INFO.
 func cmdClientInfo(c *conn, _ [][]byte) { c.b.out.text(c.describe() + "\n") }
-
-// describe is one line of CLIENT LIST. Any goroutine may ask.
-func (c *conn) describe() string {
-	now := c.srv.clock.Load()
-	flags := "N"
-	switch {
-	case c.blocked.Load():
-		flags = "b"
-	case c.isMonitor():
-		flags = "O"
-	}
-	last := "NULL"
-	if cmd := c.lastCmd.Load(); cmd != nil {
-		last = cmd.fullName()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return fmt.Sprintf("id=%d addr=%s laddr=%s name=%s age=%d idle=%d flags=%s db=0 sub=0 psub=0 ssub=0 multi=%d watch=0 tot-mem=%d cmd=%s user=%s resp=%d lib-name=%s lib-ver=%s",
-		c.id, c.addr, c.local, c.name, int64(time.Since(c.created).Seconds()), (now-c.since.Load())/1000, flags,
-		c.queued, c.held.Load(), last, cmp.Or(c.login, "(none)"), c.proto, c.libName, c.libVer)
-}
 
 func (c *conn) isMonitor() bool {
 	c.srv.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"pawl/acl"
 )
@@ -32,7 +33,7 @@ func (s *Server) ownSettings() []Setting {
 			return s.opt.SyncMode
 		}},
 		{Name: "databases", Get: number(1)},
-		{Name: "maxclients", Get: number(int64(s.limits.Clients))},
+		{Name: "maxclients", Get: func() string { return decimal(s.clientLimit.Load()) }},
 		{Name: "maxmemory-policy", Get: fixed("noeviction")},
 		{Name: "proto-max-bulk-len", Get: number(int64(s.limits.PayloadBytes))},
 		{Name: "save", Get: fixed("")}, // snapshots follow the size of the log
@@ -41,7 +42,7 @@ func (s *Server) ownSettings() []Setting {
 		{Name: "slowlog-max-len", Get: func() string { return decimal(s.slow.most.Load()) },
 			Set: numberSetter(0, 10_000, s.slow.most.Store)},
 		{Name: "tcp-keepalive", Get: number(10)},
-		{Name: "timeout", Get: number(int64(s.limits.IdleTime.Seconds()))},
+		{Name: "timeout", Get: func() string { return decimal(int64(time.Duration(s.idleTime.Load()).Seconds())) }},
 	}
 }
 

@@ -113,7 +113,7 @@ func infoServer(b *strings.Builder, s *Server, _ *engine.Numbers, _ bool) {
 func infoClients(b *strings.Builder, s *Server, _ *engine.Numbers, _ bool) {
 	n := s.Numbers()
 	line(b, "connected_clients", n.Connected)
-	line(b, "maxclients", s.limits.Clients)
+	line(b, "maxclients", s.clientLimit.Load())
 	line(b, "blocked_clients", n.Blocked)
 	line(b, "monitor_clients", n.Monitors)
 }
@@ -125,7 +125,7 @@ func infoMemory(b *strings.Builder, s *Server, n *engine.Numbers, _ bool) {
 	line(b, "used_memory_rss", m.Sys-m.HeapReleased)
 	line(b, "used_memory_state", n.MemoryBytes)
 	line(b, "used_memory_client_buffers", s.ceiling.used.Load())
-	line(b, "maxmemory_client_buffers", s.ceiling.limit)
+	line(b, "maxmemory_client_buffers", s.ceiling.limit.Load())
 }
 
 func infoPersistence(b *strings.Builder, s *Server, n *engine.Numbers, loading bool) {

@@ -31,7 +31,7 @@ func (s *Server) runJanitor() {
 // idle ones that still hold a buffer.
 func (s *Server) sweep() {
 	now := s.clock.Load()
-	l := s.limits
+	l, idle := s.limits, time.Duration(s.idleTime.Load())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
@@ -45,7 +45,7 @@ func (s *Server) sweep() {
 			c.condemn(closedSlow)
 		case p == phaseWriting && spent > l.WriteTime:
 			c.condemn(closedWrite)
-		case p == phaseIdle && l.IdleTime > 0 && spent > l.IdleTime && s.monitors[c] == nil:
+		case p == phaseIdle && idle > 0 && spent > idle && s.monitors[c] == nil:
 			c.condemn(closedIdle)
 		case p == phaseIdle && spent > shrinkAfter && c.held.Load() > 0:
 			c.nudge()

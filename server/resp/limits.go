@@ -36,6 +36,17 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// SetLimits makes Clients, BufferBytes and IdleTime of l hold from now on, with
+// their defaults where they are 0. Nobody is cut off by a lower limit of
+// connections; buffers over a lower ceiling go as connections need more. The
+// other fields stay as they were.
+func (s *Server) SetLimits(l Limits) {
+	l = l.withDefaults()
+	s.clientLimit.Store(int64(min(l.Clients, descriptorLimit()-64)))
+	s.ceiling.limit.Store(l.BufferBytes)
+	s.idleTime.Store(int64(l.IdleTime))
+}
+
 func setDefault[T int | int64 | time.Duration](field *T, value T) {
 	if *field <= 0 {
 		*field = value

@@ -101,7 +101,10 @@ type Server struct {
 	users  atomic.Pointer[userTable]
 	aclMu  sync.Mutex // one change of users at a time
 
-	ceiling  ceiling
+	ceiling     ceiling
+	clientLimit atomic.Int64
+	idleTime    atomic.Int64 // nanoseconds
+
 	counts   []atomic.Uint64 // per command of the table
 	stats    counters
 	closes   closeCounts
@@ -146,8 +149,7 @@ func New(opt Options) *Server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.limits.Clients = min(s.limits.Clients, descriptorLimit()-64)
-	s.ceiling.limit = s.limits.BufferBytes
+	s.SetLimits(opt.Limits)
 	s.life, s.cut = context.WithCancel(context.Background())
 	var id [20]byte
 	rand.Read(id[:])
@@ -160,7 +162,7 @@ func New(opt Options) *Server {
 			s.settings = append(s.settings, setting)
 		}
 	}
-	s.users.Store(configuredUsers(opt))
+	s.users.Store(newUserTable(configuredUsers(opt.Users, opt.Password), nil))
 	return s
 }
 
@@ -242,7 +244,7 @@ func (s *Server) removeListener(l net.Listener) {
 func (s *Server) accept(nc net.Conn) {
 	setKeepAlive(nc)
 	s.mu.Lock()
-	if s.stopped.Load() || len(s.conns) >= s.limits.Clients {
+	if s.stopped.Load() || int64(len(s.conns)) >= s.clientLimit.Load() {
 		s.mu.Unlock()
 		s.stats.refused.Add(1)
 		// Never wait for a client here: a fresh socket takes this line at once.

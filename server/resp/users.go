@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -25,42 +26,79 @@ const (
 
 // userTable is all users at one moment; it is never changed, only replaced.
 type userTable struct {
-	byName     map[string]*acl.User
-	configured map[string]bool // names the configuration has taken
+	byName     map[string]*acl.User // those that hold
+	configured map[string]*acl.User // of the configuration: they win
+	logged     map[string]*acl.User // of ACL SETUSER, hidden ones too
+}
+
+// newUserTable keeps both maps.
+func newUserTable(configured, logged map[string]*acl.User) *userTable {
+	t := &userTable{byName: make(map[string]*acl.User), configured: configured, logged: logged}
+	u := acl.Everybody()
+	if len(configured) > 0 {
+		u = acl.User{Name: defaultName}
+	}
+	t.byName[defaultName] = &u
+	maps.Copy(t.byName, logged)
+	maps.Copy(t.byName, configured)
+	return t
 }
 
 func (t *userTable) named(name string) *acl.User { return t.byName[name] }
 
-// with is the table with u, or without the user of that name when u is nil.
+// with is the table with u among the log's, or without the one of that name when
+// u is nil.
 func (t *userTable) with(name string, u *acl.User) *userTable {
-	next := &userTable{byName: maps.Clone(t.byName), configured: t.configured}
-	if u == nil {
-		delete(next.byName, name)
-	} else {
-		next.byName[name] = u
+	logged := maps.Clone(t.logged)
+	if logged == nil {
+		logged = make(map[string]*acl.User)
 	}
-	return next
+	if u == nil {
+		delete(logged, name)
+	} else {
+		logged[name] = u
+	}
+	return newUserTable(t.configured, logged)
 }
 
-// configuredUsers are the users without the log's.
-func configuredUsers(opt Options) *userTable {
-	t := &userTable{byName: make(map[string]*acl.User), configured: make(map[string]bool)}
-	for _, u := range opt.Users {
-		t.byName[u.Name], t.configured[u.Name] = &u, true
+// configuredUsers are users by name, and the default one when it has a password.
+func configuredUsers(users []acl.User, password string) map[string]*acl.User {
+	m := make(map[string]*acl.User, len(users)+1)
+	for _, u := range users {
+		m[u.Name] = &u
 	}
-	if opt.Password != "" {
+	if password != "" {
 		u := acl.Everybody()
-		u.NoPass, u.Passwords = false, []acl.Password{acl.NewPassword(opt.Password)}
-		t.byName[defaultName], t.configured[defaultName] = &u, true
+		u.NoPass, u.Passwords = false, []acl.Password{acl.NewPassword(password)}
+		m[defaultName] = &u
 	}
-	if t.byName[defaultName] == nil {
-		u := acl.Everybody()
-		if len(opt.Users) > 0 {
-			u = acl.User{Name: defaultName}
+	return m
+}
+
+// SetUsers makes these the users of the configuration, in place of those before.
+// It holds at once, also for who is connected: users that are no more are
+// disconnected. users and password are as in Options.
+func (s *Server) SetUsers(users []acl.User, password string) {
+	s.aclMu.Lock()
+	defer s.aclMu.Unlock()
+	old := s.users.Load()
+	next := newUserTable(configuredUsers(users, password), old.logged)
+	s.users.Store(next)
+	s.warnHidden(next)
+	for name := range old.byName {
+		if next.byName[name] == nil {
+			s.closeUser(name, nil)
 		}
-		t.byName[defaultName] = &u
 	}
-	return t
+}
+
+// warnHidden says which of the log's users the configuration hides.
+func (s *Server) warnHidden(t *userTable) {
+	for _, name := range slices.Sorted(maps.Keys(t.logged)) {
+		if t.configured[name] != nil {
+			s.log.Warn("a user of the log is hidden by one of the configuration", "user", name)
+		}
+	}
 }
 
 // loadUsers adds the log's users to those of the configuration, which win.
@@ -72,22 +110,20 @@ func (s *Server) loadUsers(e Engine) error {
 	if err := list.Err(); err != nil {
 		return err
 	}
-	s.aclMu.Lock()
-	defer s.aclMu.Unlock()
-	t := s.users.Load()
+	logged := make(map[string]*acl.User, len(list.Pairs))
 	for _, pair := range list.Pairs {
 		name := strings.TrimPrefix(pair.Key, userKey)
 		u, err := acl.Parse(name, strings.Split(string(pair.Value), "\n")...)
 		if err != nil {
 			return fmt.Errorf("user %q: %w", name, err)
 		}
-		if t.configured[name] {
-			s.log.Warn("a user of the log is hidden by one of the configuration", "user", name)
-			continue
-		}
-		t = t.with(name, &u)
+		logged[name] = &u
 	}
+	s.aclMu.Lock()
+	defer s.aclMu.Unlock()
+	t := newUserTable(s.users.Load().configured, logged)
 	s.users.Store(t)
+	s.warnHidden(t)
 	return nil
 }
 
@@ -361,77 +397,52 @@ func cmdACLGetUser(c *conn, args [][]byte) {
 
 // ACL SETUSER name [rule…].
 func cmdACLSetUser(c *conn, args [][]byte) {
-	name := string(args[2])
 	rules := make([]string, 0, len(args)-3)
 	for _, arg := range args[3:] {
 		rules = append(rules, string(arg))
 	}
-	s := c.srv
-	s.aclMu.Lock()
-	defer s.aclMu.Unlock()
-	t := s.users.Load()
-	if t.configured[name] {
-		c.failNow("ERR this user is set in the configuration")
-		return
+	if c.changed(c.srv.setUser(string(args[2]), rules, c.user.Name, c.store)) {
+		c.b.out.ok()
 	}
-	if strings.HasPrefix(name, tokenKey) {
-		c.failNow("ERR user names that begin with " + tokenKey + " are those of tokens")
-		return
-	}
-	base := acl.User{}
-	var err error
-	if old := t.named(name); old != nil {
-		base = *old
-	} else if base, err = acl.Parse(name); err != nil {
-		c.failNow("ERR Error in ACL SETUSER: " + err.Error())
-		return
-	}
-	u, err := base.Apply(rules...)
-	if err != nil {
-		c.failNow("ERR Error in ACL SETUSER modifier: " + err.Error())
-		return
-	}
-	set := engine.MetaSet{Key: userKey + name, Value: []byte(strings.Join(u.Rules(), "\n"))}
-	if !c.do(&set) {
-		return
-	}
-	s.users.Store(t.with(name, &u))
-	s.log.Info("a user was set", "user", name, "by", c.user.Name)
-	c.b.out.ok()
 }
 
 // ACL DELUSER name….
 func cmdACLDelUser(c *conn, args [][]byte) {
-	s := c.srv
-	s.aclMu.Lock()
-	defer s.aclMu.Unlock()
-	t, deleted := s.users.Load(), 0
+	t, deleted := c.srv.users.Load(), int64(0)
 	for _, arg := range args[2:] {
-		name := string(arg)
-		if name == defaultName {
-			c.failNow("ERR The 'default' user cannot be removed")
-			return
-		}
-		if t.configured[name] {
-			c.failNow("ERR this user is set in the configuration")
+		if !c.changed(t.mayDelete(string(arg))) {
 			return
 		}
 	}
 	for _, arg := range args[2:] {
-		name := string(arg)
-		if t.named(name) == nil {
-			continue
-		}
-		if !c.do(&engine.MetaSet{Key: userKey + name}) {
+		gone, err := c.srv.deleteUser(string(arg), c.user.Name, c, c.store)
+		if !c.changed(err) {
 			return
 		}
-		deleted++
-		t = t.with(name, nil)
-		s.users.Store(t)
-		s.log.Info("a user was deleted", "user", name, "by", c.user.Name)
-		s.closeUser(name, c)
+		if gone {
+			deleted++
+		}
 	}
-	c.b.out.integer(int64(deleted))
+	c.b.out.integer(deleted)
+}
+
+// errReplied stands for an error that the client has been told.
+var errReplied = errors.New("already replied")
+
+// store writes a user for this client.
+func (c *conn) store(set *engine.MetaSet) error {
+	if !c.do(set) {
+		return errReplied
+	}
+	return nil
+}
+
+// changed replies to the error of a change of users, if there is one.
+func (c *conn) changed(err error) bool {
+	if err != nil && !errors.Is(err, errReplied) {
+		c.failNow("ERR " + err.Error())
+	}
+	return err == nil
 }
 
 // closeUser closes the connections of a user that is no more, but not the one

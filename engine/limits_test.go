@@ -1,0 +1,74 @@
+package engine_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"pawl/engine"
+)
+
+// TestSetLimits: a limit that is lowered holds at once for what is new, and one
+// that is taken away lets it in again.
+func TestSetLimits(t *testing.T) {
+	s := openShop(t, engine.Options{})
+	set := func(l engine.Limits) {
+		t.Helper()
+		if err := s.e.SetLimits(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enqueue := func() error {
+		c := &engine.Enqueue{Queue: key("q"), Payload: []byte("x")}
+		if err := s.e.Do(c); err != nil {
+			t.Fatal(err)
+		}
+		return c.Err()
+	}
+	s.enqueue("q", "before")
+	set(engine.Limits{MaxMemory: 1})
+	if err := enqueue(); err != engine.ErrNoMemory {
+		t.Errorf("one byte of memory: got %v, want ErrNoMemory", err)
+	}
+	s.want("q", "before")
+	set(engine.Limits{})
+	if err := enqueue(); err != nil {
+		t.Errorf("no limit of memory: got %v", err)
+	}
+
+	// The keeper looks at the disk by itself.
+	await := func(what string, want error) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+			err := enqueue()
+			if errors.Is(err, want) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: got %v, want %v", what, err, want)
+			}
+		}
+	}
+	set(engine.Limits{MaxDisk: 1})
+	await("one byte of disk", engine.ErrNoSpace)
+	set(engine.Limits{})
+	await("no limit of disk", nil)
+
+	set(engine.Limits{MaxWaiters: 1})
+	first, _ := s.e.Await(&engine.Fetch{Queues: [][]byte{key("empty")}, LeaseMs: 1000})
+	refused := &engine.Fetch{Queues: [][]byte{key("empty")}, LeaseMs: 1000}
+	if second, _ := s.e.Await(refused); first == nil || second != nil || refused.Err() != engine.ErrBusy {
+		t.Errorf("two fetchers wait where one may: %v, %v, %v", first, second, refused.Err())
+	}
+	set(engine.Limits{})
+	second, _ := s.e.Await(refused)
+	if second == nil {
+		t.Fatal("a fetcher may not wait though the limit is gone")
+	}
+	s.e.Cancel(first)
+	s.e.Cancel(second)
+
+	if err := s.e.SetLimits(engine.Limits{MaxDisk: -1}); err == nil {
+		t.Error("a negative limit was taken")
+	}
+}
