@@ -177,12 +177,55 @@ func TestAgainAndChanges(t *testing.T) {
 	if fresh.Config.MaxClients != 5 || fresh.Config.LogLevel != slog.LevelDebug || fresh.Config.Keep != 2*time.Hour {
 		t.Errorf("got %d %v %v, want 5 (the flag) debug 2h", fresh.Config.MaxClients, fresh.Config.LogLevel, fresh.Config.Keep)
 	}
+	// What a daemon takes of it is what can change while it runs; CONFIG SET is
+	// forgotten by the next reload.
+	tuned, err := set.With("max-clients", "77", "CONFIG SET")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := tuned.Option("max-clients"); o.Value != "77" || o.Origin != "CONFIG SET" || tuned.Config.MaxClients != 77 || set.Config.MaxClients != 5 {
+		t.Errorf("tuned: got %+v, %d, and %d before", o, tuned.Config.MaxClients, set.Config.MaxClients)
+	}
+	if _, err := set.With("max-clients", "0", ""); err == nil {
+		t.Error("no connections at all were taken")
+	}
+	again, err := tuned.Again(environment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := tuned.Taking(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := taken.Config; c.MaxClients != 5 || c.LogLevel != slog.LevelDebug || c.Keep != time.Hour {
+		t.Errorf("taken: got %d %v %v, want 5 debug, and 1h as before", c.MaxClients, c.LogLevel, c.Keep)
+	}
 	want := []config.Change{
 		{Name: "keep", Old: "1h0m0s", New: "2h0m0s"},
 		{Name: "log-level", Old: "info", New: "debug", Reload: true},
 	}
 	if got := fresh.Changes(set); !slices.Equal(got, want) {
 		t.Errorf("got changes %+v, want %+v", got, want)
+	}
+}
+
+// TestTakingKeepsTheDoorShut: the file has gone back to loopback and dropped its
+// users, but the daemon still listens where others can reach it.
+func TestTakingKeepsTheDoorShut(t *testing.T) {
+	file := writeFile(t, "addr = \"0.0.0.0:1\"\n[users]\nworker = \"on +@all\"\n")
+	set, err := config.Load([]string{"--config", file}, environment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("addr = \"127.0.0.1:1\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := set.Again(environment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := set.Taking(fresh); err == nil || !strings.Contains(err.Error(), "nobody has to log in") {
+		t.Errorf("got %v, want a refusal", err)
 	}
 }
 

@@ -17,7 +17,8 @@ type Set struct {
 	Config  Config
 	Options []Option // in the order of the flags
 
-	fs *pflag.FlagSet
+	fs    *pflag.FlagSet
+	given map[string]string // values on the command line, by name
 }
 
 // New makes a Set of defaults. Flags gives its flag set, to parse the command
@@ -53,7 +54,8 @@ func Load(args []string, lookup func(string) (string, bool)) (*Set, error) {
 func (s *Set) Load(lookup func(string) (string, bool)) error {
 	known := New("").fs // tells options from flags that the caller added
 	origin := map[string]string{}
-	s.fs.Visit(func(f *pflag.Flag) { origin[f.Name] = "flag" })
+	s.given = map[string]string{}
+	s.fs.Visit(func(f *pflag.Flag) { origin[f.Name], s.given[f.Name] = "flag", text(f.Value) })
 	var errs []error
 	known.VisitAll(func(f *pflag.Flag) {
 		o := Option{Name: f.Name}
@@ -104,11 +106,12 @@ func text(v pflag.Value) string {
 // Again loads from the same command line what environment and file say now.
 func (s *Set) Again(lookup func(string) (string, bool)) (*Set, error) {
 	fresh := New("again")
-	for _, o := range s.Options {
-		if o.Origin == "flag" {
-			if err := fresh.fs.Set(o.Name, o.Value); err != nil {
-				return nil, err
-			}
+	for name, value := range s.given {
+		if fresh.fs.Lookup(name) == nil {
+			continue // a flag of the caller's own
+		}
+		if err := fresh.fs.Set(name, value); err != nil {
+			return nil, err
 		}
 	}
 	return fresh, fresh.Load(lookup)
@@ -250,8 +253,62 @@ type Change struct {
 	Reload   bool // a running daemon can take it
 }
 
-// Changes are the options that differ between old and s, with the tables
-// users and accounts as one each, whose contents are not shown.
+// With is s with one option changed, checked like any other. origin is what its
+// Origin will say. Nothing is read from files or the environment.
+func (s *Set) With(name, value, origin string) (*Set, error) {
+	fresh := New("with")
+	for _, o := range s.Options {
+		if o.Value != o.Default {
+			if err := fresh.fs.Set(o.Name, o.Value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	fresh.Config.Users, fresh.Config.Accounts, fresh.Config.Password = s.Config.Users, s.Config.Accounts, s.Config.Password
+	fresh.Options, fresh.given = slices.Clone(s.Options), s.given
+	f := fresh.fs.Lookup(name)
+	if f == nil {
+		return nil, fmt.Errorf("unknown option %s", name)
+	}
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		if err := list.Replace(nil); err != nil { // Set would add
+			return nil, err
+		}
+	}
+	if err := fresh.fs.Set(name, value); err != nil {
+		return nil, bare(err)
+	}
+	for i := range fresh.Options {
+		if o := &fresh.Options[i]; o.Name == name {
+			o.Value, o.Origin = text(f.Value), origin
+		}
+	}
+	return fresh, errors.Join(fresh.Config.validate()...)
+}
+
+// Taking is s with what fresh says where a running daemon can change: options
+// that are Reload, users, accounts and the password. The rest stays. It is an
+// error when the two do not go together, such as an address that others still
+// reach and users that are gone.
+func (s *Set) Taking(fresh *Set) (*Set, error) {
+	next := s
+	for _, c := range fresh.Changes(s) {
+		if o := fresh.Option(c.Name); c.Reload && o.Name != "" {
+			var err error
+			if next, err = next.With(o.Name, o.Value, o.Origin); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if next == s {
+		next = &Set{Config: s.Config, Options: s.Options, fs: s.fs, given: s.given}
+	}
+	next.Config.Users, next.Config.Accounts, next.Config.Password = fresh.Config.Users, fresh.Config.Accounts, fresh.Config.Password
+	return next, errors.Join(next.Config.validate()...)
+}
+
+// Changes are the options that differ between old and s, with the tables users
+// and accounts, and the password, as one each. Their contents are not shown.
 func (s *Set) Changes(old *Set) (changes []Change) {
 	for i, o := range s.Options {
 		if was := old.Options[i].Value; was != o.Value {
@@ -263,8 +320,11 @@ func (s *Set) Changes(old *Set) (changes []Change) {
 		old, new map[string]string
 	}{{usersKey, old.Config.Users, s.Config.Users}, {accountsKey, old.Config.Accounts, s.Config.Accounts}} {
 		if !maps.Equal(t.old, t.new) {
-			changes = append(changes, Change{Name: t.name, Old: fmt.Sprintf("%d of them", len(t.old)), New: fmt.Sprintf("%d of them", len(t.new))})
+			changes = append(changes, Change{Name: t.name, Old: fmt.Sprintf("%d of them", len(t.old)), New: fmt.Sprintf("%d of them", len(t.new)), Reload: true})
 		}
+	}
+	if old.Config.Password != s.Config.Password {
+		changes = append(changes, Change{Name: "password", Old: "another", New: "a new one", Reload: true})
 	}
 	return changes
 }

@@ -11,7 +11,7 @@ import (
 type Option struct {
 	Name   string // of the flag, without dashes
 	Usage  string
-	Reload bool   // SIGHUP can change it
+	Reload bool   // a running daemon can change it
 	Value  string // effective
 	Origin string // "flag", "env PAWL_…", "file PATH" or "default"
 	// Default is the value when nobody says anything.
@@ -24,9 +24,13 @@ func (o Option) Key() string { return strings.ReplaceAll(o.Name, "-", "_") }
 // Env is the option's environment variable.
 func (o Option) Env() string { return "PAWL_" + strings.ToUpper(o.Key()) }
 
-// reloadable are the options that SIGHUP can change in a running daemon.
-// Certificates are not among them because they are read again by themselves.
-var reloadable = map[string]bool{"log-level": true}
+// reloadable are the options that a running daemon can change, by SIGHUP and, all
+// but the password's file, by CONFIG SET. Certificates are not among them because
+// they are read again by themselves, from the same files.
+var reloadable = map[string]bool{
+	"max-memory": true, "max-disk": true, "max-clients": true, "max-buffers": true, "max-waiters": true,
+	"idle-timeout": true, "password-file": true, "admin-host-names": true, "log-level": true,
+}
 
 // define makes the flags of all options in fs, with their defaults in c.
 func define(fs *pflag.FlagSet, c *Config) {

@@ -33,11 +33,11 @@ type target struct {
 func newTarget(t *testing.T) *target {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	public, err := lmstfy.New(lmstfy.Options{Pools: []string{"p"}, Log: log})
+	public, err := lmstfy.New(lmstfy.Options{Pools: []string{"p"}, Accounts: map[string]string{"op": "secret"}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := admin.New(admin.Options{Lmstfy: public, Accounts: map[string]string{"op": "secret"}, Log: log})
+	s, err := admin.New(admin.Options{Lmstfy: public, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,9 +43,14 @@ const (
 // A daemon is everything that pawl serve runs: listeners and edges first, so
 // that clients hear LOADING instead of nothing, then recovery, then the engine.
 type daemon struct {
-	set    *config.Set
-	config *config.Config
+	config *config.Config // of the start
 	env    *env
+	fixed  map[string]string // accounts of the lmstfy file
+
+	setMu sync.Mutex
+	set   *config.Set    // guarded by setMu: what holds now
+	eng   *engine.Engine // guarded by setMu; nil while it recovers
+
 	log    *slog.Logger
 	level  *slog.LevelVar
 	notify notifier
@@ -78,18 +83,14 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 	if file != nil {
 		file.Apply(&lmstfyOptions)
 	}
-	accounts := maps.Clone(lmstfyOptions.Accounts)
-	if accounts == nil {
-		accounts = map[string]string{}
-	}
-	maps.Copy(accounts, c.Accounts)
-	lmstfyOptions.Accounts = accounts
+	d.fixed = lmstfyOptions.Accounts
+	lmstfyOptions.Accounts = d.accounts(c)
 	if d.public, err = lmstfy.New(lmstfyOptions); err != nil {
 		return nil, withExit(exitConfig, err)
 	}
 	d.admin, err = admin.New(admin.Options{
 		Lmstfy:         d.public,
-		Accounts:       accounts,
+		Hosts:          c.AdminHostNames,
 		Pprof:          c.Pprof,
 		Resp:           d.resp.Numbers,
 		Loading:        d.replayed,
@@ -110,29 +111,15 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 
 func (d *daemon) respOptions(users []acl.User) resp.Options {
 	c := d.config
-	settings := make([]resp.Setting, 0, len(d.set.Options))
-	for _, o := range d.set.Options {
-		setting := resp.Setting{Name: o.Key(), Get: func() string { return o.Value }}
-		if o.Name == "log-level" {
-			setting.Get = func() string { return strings.ToLower(d.level.Level().String()) }
-			setting.Set = d.setLevel
-		}
-		settings = append(settings, setting)
-	}
 	return resp.Options{
-		Version:  versionString(),
-		Users:    users,
-		Password: c.Password,
-		Limits: resp.Limits{
-			PayloadBytes: int(c.MaxPayload),
-			Clients:      c.MaxClients,
-			BufferBytes:  int64(c.MaxBuffers),
-			IdleTime:     c.IdleTimeout,
-		},
+		Version:   versionString(),
+		Users:     users,
+		Password:  c.Password,
+		Limits:    respLimits(c),
 		BackupDir: c.BackupDir,
 		SyncMode:  c.Sync.String(),
 		Ephemeral: c.Ephemeral,
-		Settings:  settings,
+		Settings:  d.settings(),
 		Progress:  d.replayed,
 		Log:       d.log,
 	}
@@ -140,15 +127,6 @@ func (d *daemon) respOptions(users []acl.User) resp.Options {
 
 // replayed says how far the start is, in bytes.
 func (d *daemon) replayed() (done, total int64) { return d.done.Load(), d.total.Load() }
-
-func (d *daemon) setLevel(text string) error {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(text)); err != nil {
-		return err
-	}
-	d.level.Set(l)
-	return nil
-}
 
 func parseUsers(lines map[string]string) (users []acl.User, err error) {
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
@@ -329,6 +307,9 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 		return nil, withExit(exitIO, err)
 	}
 	d.admin.SetEngine(e)
+	if err := d.limitEngine(e); err != nil {
+		return nil, withExit(exitConfig, err)
+	}
 	if err := d.resp.SetEngine(e); err != nil {
 		return nil, withExit(exitIO, err)
 	}
@@ -411,40 +392,4 @@ func (d *daemon) watch(ctx context.Context, e *engine.Engine) {
 		e.Submit(&engine.MetaGet{Key: "watchdog"}) // goes through the critical section
 		d.notify.alive()
 	}
-}
-
-// reloads takes what SIGHUP can change.
-func (d *daemon) reloads(ctx context.Context, hup <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hup:
-		}
-		d.reload()
-	}
-}
-
-func (d *daemon) reload() {
-	fresh, err := d.set.Again(d.env.lookup)
-	if err != nil {
-		d.log.Error("cannot reload the configuration, nothing has changed", "error", err)
-		return
-	}
-	changes := fresh.Changes(d.set)
-	for _, c := range changes {
-		if !c.Reload {
-			d.log.Warn("changed in the configuration, but needs a restart", "option", c.Name, "now", c.Old, "then", c.New)
-			continue
-		}
-		if err := d.setLevel(c.New); err != nil {
-			d.log.Error("cannot change", "option", c.Name, "error", err)
-			continue
-		}
-		d.log.Info("changed", "option", c.Name, "from", c.Old, "to", c.New)
-	}
-	if len(changes) == 0 {
-		d.log.Info("reloaded the configuration, nothing has changed")
-	}
-	d.set = fresh
 }

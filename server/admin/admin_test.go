@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,10 +60,14 @@ func (p *pair) SetEngine(e admin.Engine) {
 	p.Server.SetEngine(e)
 }
 
-func newServer(t *testing.T, o admin.Options) *pair {
+func newServer(t *testing.T, o admin.Options, accounts ...map[string]string) *pair {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	public, err := lmstfy.New(lmstfy.Options{Pools: []string{"other"}, Accounts: o.Accounts, Log: log, Version: o.Version, MaxQueueSeries: o.MaxQueueSeries})
+	logins := map[string]string{}
+	for _, more := range accounts {
+		maps.Copy(logins, more)
+	}
+	public, err := lmstfy.New(lmstfy.Options{Pools: []string{"other"}, Accounts: logins, Log: log, Version: o.Version, MaxQueueSeries: o.MaxQueueSeries})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,22 +194,23 @@ func TestGuard(t *testing.T) {
 }
 
 func TestAccounts(t *testing.T) {
-	s := newServer(t, admin.Options{Accounts: map[string]string{"op": "secret"}, Pprof: true})
+	s := newServer(t, admin.Options{Pprof: true}, map[string]string{"op": "secret"})
 	s.SetEngine(&published{})
 	login := func(user, password string) func(*http.Request) {
 		return func(r *http.Request) { r.SetBasicAuth(user, password) }
 	}
-	for _, path := range []string{"/", "/assets/app.js", "/api/v1/overview", "/api/v1/openapi.json", "/token/ns", "/limits", "/debug/pprof/"} {
-		w := ask(s, "GET", path)
+	for i, path := range []string{"/", "/assets/app.js", "/api/v1/overview", "/api/v1/openapi.json", "/token/ns", "/limits", "/debug/pprof/"} {
+		from := func(r *http.Request) { r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1234", i+1) }
+		w := ask(s, "GET", path, from)
 		if w.Code != 401 || w.Header().Get("WWW-Authenticate") != `Basic realm="Authorization Required"` || w.Body.Len() != 0 {
 			t.Errorf("GET %s without a login: got %d %q", path, w.Code, w.Body)
 		}
 		for _, mod := range []func(*http.Request){login("op", "wrong"), login("nobody", ""), login("nobody", "secret"), login("", "")} {
-			if w := ask(s, "GET", path, mod); w.Code != 401 {
+			if w := ask(s, "GET", path, from, mod); w.Code != 401 {
 				t.Errorf("GET %s with a wrong login: got %d, want 401", path, w.Code)
 			}
 		}
-		if w := ask(s, "GET", path, login("op", "secret")); w.Code != 200 {
+		if w := ask(s, "GET", path, from, login("op", "secret")); w.Code != 200 {
 			t.Errorf("GET %s with the login: got %d %s, want 200", path, w.Code, w.Body)
 		}
 	}
@@ -219,6 +226,66 @@ func TestAccounts(t *testing.T) {
 		if w := ask(s, "GET", path, login("op", "secret")); w.Code != 404 {
 			t.Errorf("GET %s: got %d, want 404", path, w.Code)
 		}
+	}
+}
+
+// TestGuessing: an address that has been wrong too often is refused without a
+// look, even when it is right at last; others, and whoever was right before from
+// the same address, go on.
+func TestGuessing(t *testing.T) {
+	s := newServer(t, admin.Options{}, map[string]string{"op": "secret", "boss": "hidden"})
+	s.SetEngine(&published{})
+	from := func(addr, user, password string) int {
+		return ask(s, "GET", "/api/v1/overview", func(r *http.Request) {
+			r.RemoteAddr = addr
+			if user != "" {
+				r.SetBasicAuth(user, password)
+			}
+		}).Code
+	}
+	const evil, other = "[2001:db8::1]:1234", "192.0.2.1:1234"
+	if got := from(evil, "boss", "hidden"); got != 200 {
+		t.Fatalf("the first login: got %d, want 200", got)
+	}
+	for i := range 10 {
+		if got := from(evil, "op", fmt.Sprint("guess", i)); got != 401 {
+			t.Fatalf("guess %d: got %d, want 401", i, got)
+		}
+	}
+	for range 20 { // these cost nothing
+		if got := from(evil, "", ""); got != 401 {
+			t.Fatalf("without a login: got %d, want 401", got)
+		}
+	}
+	// The whole network of an IPv6 address is one, and the token routes count too.
+	neighbour := "[2001:db8::2]:9"
+	w := ask(s, "GET", "/token/ns", func(r *http.Request) { r.RemoteAddr = neighbour; r.SetBasicAuth("op", "secret") })
+	if w.Code != 429 || w.Header().Get("Retry-After") == "" || w.Body.Len() != 0 {
+		t.Errorf("the right password after ten wrong ones: got %d, Retry-After %q, %q", w.Code, w.Header().Get("Retry-After"), w.Body)
+	}
+	if got := from(evil, "boss", "hidden"); got != 200 {
+		t.Errorf("who was logged in before from there: got %d, want 200", got)
+	}
+	if got := from(other, "op", "secret"); got != 200 {
+		t.Errorf("from another address: got %d, want 200", got)
+	}
+	text := scrape(t, s)
+	for _, want := range []string{"pawl_admin_auth_failures_total 10", "pawl_admin_auth_locked_total 1"} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no line %s", want)
+		}
+	}
+	// Accounts that are changed hold at once.
+	s.public.Accounts().Set(map[string]string{"op": "new"})
+	if got := from(other, "op", "secret"); got != 401 {
+		t.Errorf("the old password: got %d, want 401", got)
+	}
+	if got := from(other, "op", "new"); got != 200 {
+		t.Errorf("the new password: got %d, want 200", got)
+	}
+	s.public.Accounts().Set(nil)
+	if got := from(evil, "", ""); got != 200 {
+		t.Errorf("without accounts: got %d, want 200", got)
 	}
 }
 

@@ -47,5 +47,5 @@ func (s *Server) allowedHost(host string) bool {
 	if host == "localhost" || net.ParseIP(host) != nil {
 		return true
 	}
-	return slices.ContainsFunc(s.options.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
+	return slices.ContainsFunc(*s.hosts.Load(), func(h string) bool { return strings.EqualFold(h, host) })
 }

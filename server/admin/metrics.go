@@ -152,6 +152,8 @@ var (
 	respOut      = prometheus.NewDesc("pawl_resp_sent_bytes_total", "Bytes sent over RESP.", nil, nil)
 	respAuth     = prometheus.NewDesc("pawl_resp_auth_failures_total", "Wrong users or passwords over RESP.", nil, nil)
 	respDenied   = prometheus.NewDesc("pawl_resp_denied_total", "RESP commands that a user had no right to.", nil, nil)
+	loginsWrong  = prometheus.NewDesc("pawl_admin_auth_failures_total", "Logins to the admin listener with an unknown user or a wrong password.", nil, nil)
+	loginsUnseen = prometheus.NewDesc("pawl_admin_auth_locked_total", "Logins refused without a look, because their address had been wrong too often.", nil, nil)
 	respClosed   = prometheus.NewDesc("pawl_resp_closed_total", "RESP connections that the server closed, by reason.", []string{"reason"}, nil)
 )
 
@@ -184,6 +186,9 @@ func (c *engineCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	send(buildDesc, gauge, 1, lmstfy.Label(s.options.Version), lmstfy.Label(s.options.Commit))
 	send(upDesc, gauge, bit(len(s.unready()) == 0))
+	logins := s.options.Lmstfy.Accounts().Numbers()
+	send(loginsWrong, counter, float64(logins.Wrong))
+	send(loginsUnseen, counter, float64(logins.Unseen))
 	if s.options.Resp != nil {
 		collectResp(send, s.options.Resp())
 	}

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -39,15 +40,13 @@ type Engine interface {
 
 // Options of a Server.
 type Options struct {
-	// Lmstfy is the public edge, whose admin API is mounted here and whose
-	// tokens the JSON API changes. Required.
+	// Lmstfy is the public edge, whose admin API is mounted here, whose tokens the
+	// JSON API changes, and whose accounts log in to everything but metrics,
+	// health and version. Required.
 	Lmstfy *lmstfy.Server
-	// Accounts are user and password for everything but metrics, health and
-	// version. Empty means open to whoever reaches the listener.
-	Accounts map[string]string
-	// Hosts are further names that a Host header may have; IP addresses and
-	// localhost always may. Others are refused, for a page of a foreign name
-	// that resolves to this address could read everything.
+	// Hosts are further names that a Host header may have, to begin with; IP
+	// addresses and localhost always may. Others are refused, for a page of a
+	// foreign name that resolves to this address could read everything.
 	Hosts []string
 	// Pprof serves Go's profiles below /debug/pprof/, behind the login.
 	Pprof bool
@@ -76,6 +75,7 @@ type Server struct {
 	history  *history
 	log      *slog.Logger
 	started  time.Time
+	hosts    atomic.Pointer[[]string]
 	draining atomic.Bool // Shutdown was called
 }
 
@@ -91,6 +91,7 @@ func New(o Options) (*Server, error) {
 		o.Log = slog.Default()
 	}
 	s := &Server{options: o, log: o.Log, started: time.Now(), history: newHistory()}
+	s.SetHosts(o.Hosts)
 	var err error
 	if s.registry, err = s.newRegistry(); err != nil {
 		return nil, fmt.Errorf("admin metrics: %w", err)
@@ -131,11 +132,9 @@ func (s *Server) routes() http.Handler {
 // login asks for one of the accounts, where there are any.
 func (s *Server) login(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !lmstfy.CheckAccount(s.options.Accounts, r) {
-			lmstfy.RefuseAccount(w)
-			return
+		if s.options.Lmstfy.Accounts().Admit(w, r) {
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 
@@ -147,6 +146,12 @@ func mountPprof(mux *http.ServeMux, login func(http.Handler) http.Handler) {
 	mux.Handle("GET /debug/pprof/cmdline", http.NotFoundHandler())
 	mux.Handle("GET /debug/pprof/symbol", http.NotFoundHandler())
 	mux.Handle("GET /debug/pprof/", login(http.HandlerFunc(pprof.Index)))
+}
+
+// SetHosts replaces the names of Options.Hosts.
+func (s *Server) SetHosts(names []string) {
+	names = slices.Clone(names)
+	s.hosts.Store(&names)
 }
 
 // SetEngine ends the loading. It is called once.

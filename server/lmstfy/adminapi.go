@@ -1,8 +1,6 @@
 package lmstfy
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"io"
@@ -89,30 +87,10 @@ func (s *Server) serveAdmin(w http.ResponseWriter, r *http.Request) {
 			on(a.deleteLimit, true)
 		}
 	}
-	if protected && !CheckAccount(s.options.Accounts, r) {
-		RefuseAccount(w)
+	if protected && !s.accounts.Admit(w, r) {
 		return
 	}
 	handler()
-}
-
-// CheckAccount is whether r carries the basic login of one of accounts, or there
-// are none. It takes the same time for a wrong user and a wrong password.
-func CheckAccount(accounts map[string]string, r *http.Request) bool {
-	if len(accounts) == 0 {
-		return true
-	}
-	user, password, ok := r.BasicAuth()
-	want, known := accounts[user]
-	got, wanted := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(want))
-	same := subtle.ConstantTimeCompare(got[:], wanted[:]) == 1
-	return ok && known && same
-}
-
-// RefuseAccount asks for a basic login as lmstfy does: 401 without a body.
-func RefuseAccount(w http.ResponseWriter) {
-	w.Header().Set("WWW-Authenticate", `Basic realm="Authorization Required"`)
-	w.WriteHeader(http.StatusUnauthorized)
 }
 
 // adminCall is one request of the admin API.

@@ -52,8 +52,8 @@ type Options struct {
 	// MigrateTo gives for a pool the pool that its publishes go to, while its
 	// consumes still prefer the old one. Both must be in Pools.
 	MigrateTo map[string]string
-	// Accounts are user and password for the protected part of the admin API.
-	// Empty means it is open to whoever reaches the listener.
+	// Accounts are user and password for the protected part of the admin API, to
+	// begin with. Empty means it is open to whoever reaches the listener.
 	Accounts map[string]string
 	// FixedTokens hold beside those in the log and cannot be deleted.
 	FixedTokens []FixedToken
@@ -100,6 +100,7 @@ type Server struct {
 	defaults defaults
 	engine   atomic.Pointer[Engine] // nil while loading
 	tokens   *Tokens
+	accounts *Accounts
 	metrics  *metrics
 	access   *accessLog
 	log      *slog.Logger
@@ -163,10 +164,15 @@ func New(o Options) (*Server, error) {
 	if s.defaults.tries == 0 {
 		return nil, errors.New("the default of tries must not be zero")
 	}
+	s.accounts = newAccounts(o.Accounts, o.Log, s.now)
 	s.tokens = newTokens(o.Pools, o.FixedTokens, s.currentEngine)
 	s.metrics = newMetrics(o.MaxQueueSeries, s.currentEngine)
 	return s, nil
 }
+
+// Accounts are the logins of the admin API, for whoever serves more behind them
+// or changes them.
+func (s *Server) Accounts() *Accounts { return s.accounts }
 
 func (d Defaults) filled() defaults {
 	f := defaults{ttl: 86400, ttr: 120, tries: 1}
