@@ -37,17 +37,15 @@ func Backup(ctx context.Context, opt BackupOptions) (*Health, error) {
 		return nil, err
 	}
 	var health *Health
+	made := opt.To + ".copying"
 	err := withStore(opt.FS, opt.Dir, false, func(dir string) (err error) {
-		made := opt.To + ".copying"
-		if health, err = backup(ctx, opt, made); err != nil {
-			return errors.Join(err, removeTree(opt.FS, made))
-		}
-		if err := opt.FS.Rename(made, opt.To); err != nil {
-			return errors.Join(err, removeTree(opt.FS, made))
-		}
-		return opt.FS.SyncDir(filepath.Dir(opt.To))
+		health, err = backup(ctx, opt, made)
+		return err
 	})
-	return health, err
+	if err != nil {
+		return nil, errors.Join(err, removeTree(opt.FS, made))
+	}
+	return health, publish(opt.FS, made, opt.To)
 }
 
 func backup(ctx context.Context, opt BackupOptions, made string) (*Health, error) {
@@ -132,7 +130,7 @@ func sameBytes(ctx context.Context, fsys vfs.FS, a, b string) (bool, error) {
 	if other, err := fb.Size(); err != nil || other != size {
 		return false, err
 	}
-	one, two := make([]byte, 1<<20), make([]byte, 1<<20)
+	one, two := make([]byte, min(size, 1<<20)), make([]byte, min(size, 1<<20))
 	for at := int64(0); at < size; at += int64(len(one)) {
 		if err := ctx.Err(); err != nil {
 			return false, err

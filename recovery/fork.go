@@ -121,9 +121,7 @@ func (src *source) lengthOf(number uint32, end wal.End) int64 {
 // drops and carries. It fills in what the snapshot of the result says of itself.
 func (src *source) beginHistory(to string, b *branch, meta *snapshot.Meta) error {
 	opt := toolLog(src.fs, LogDir(to))
-	if len(b.drop)+len(b.carry) > 0 {
-		opt.GenerationBytes = wal.DefaultGenerationBytes
-	}
+	opt.GenerationBytes = min(max(opt.GenerationBytes, 2*b.logBytes()), wal.DefaultGenerationBytes)
 	b.end.Linked, b.end.Unused = nil, nil // nothing of the old directory is to be tidied in the new one
 	l, err := wal.Begin(opt, b.end)
 	if err != nil {
@@ -143,6 +141,16 @@ func (src *source) beginHistory(to string, b *branch, meta *snapshot.Meta) error
 	}
 	meta.Jobs = jobsIn(b.state.Counts())
 	return l.Close()
+}
+
+// logBytes is how much the branch logs of what it drops and carries, at most.
+func (b *branch) logBytes() int {
+	const head = 64 // of a record, without its body
+	n := head * len(b.drop)
+	for _, at := range b.carry {
+		n += wal.RecordBytes(head, int(at.body.Length))
+	}
+	return n
 }
 
 // logDrops deletes the dropped jobs by records, in as many groups as it takes.

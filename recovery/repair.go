@@ -129,10 +129,10 @@ func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 		return nil, errors.Join(err, removeTree(opt.FS, made))
 	}
 	if opt.To != "" {
-		if err := opt.FS.Rename(made, opt.To); err != nil {
-			return nil, errors.Join(err, removeTree(opt.FS, made))
+		if err := publish(opt.FS, made, opt.To); err != nil {
+			return nil, err
 		}
-		return r.done, opt.FS.SyncDir(filepath.Dir(opt.To))
+		return r.done, nil
 	}
 	r.done.Kept = opt.Dir + ".damaged-" + opt.Wall().UTC().Format("20060102T150405Z")
 	if err := replace(opt.FS, opt.Dir, made, r.done.Kept); err != nil {
@@ -146,10 +146,10 @@ func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 // it is made that has the name of kept.
 func replace(fsys vfs.FS, dir, made, kept string) error {
 	if _, err := fsys.Stat(kept); err == nil {
-		return fmt.Errorf("%s %w", kept, ErrExists)
+		return errors.Join(fmt.Errorf("%s %w", kept, ErrExists), removeTree(fsys, made))
 	}
 	if err := fsys.Rename(made, kept); err != nil {
-		return err
+		return errors.Join(err, removeTree(fsys, made))
 	}
 	if err := exchange(fsys, dir, kept); err != nil {
 		return errors.Join(fmt.Errorf("change places with %s: %w; the repaired store can be made elsewhere with --to", kept, err), removeTree(fsys, kept))

@@ -53,15 +53,21 @@ func Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	opt.To = filepath.Clean(opt.To)
+	made := opt.To + ".restoring"
 	var done *Restored
 	err := withStore(opt.FS, opt.Dir, opt.Live, func(dir string) (err error) {
-		done, err = restore(ctx, dir, opt)
+		done, err = restore(ctx, dir, made, opt)
 		return err
 	})
-	return done, err
+	if err != nil {
+		return nil, errors.Join(err, removeTree(opt.FS, made))
+	}
+	return done, publish(opt.FS, made, opt.To)
 }
 
-func restore(ctx context.Context, dir string, opt RestoreOptions) (*Restored, error) {
+// restore writes the moment into a new directory made.
+func restore(ctx context.Context, dir, made string, opt RestoreOptions) (*Restored, error) {
 	src, err := survey(opt.FS, dir, false)
 	if err != nil {
 		return nil, err
@@ -85,14 +91,7 @@ func restore(ctx context.Context, dir string, opt RestoreOptions) (*Restored, er
 	if err := src.verifyBodies(ctx, st, math.MaxInt64); err != nil {
 		return nil, err
 	}
-	made := filepath.Clean(opt.To) + ".restoring"
 	if err := src.fork(ctx, made, branch{state: st, end: end}); err != nil {
-		return nil, errors.Join(err, removeTree(opt.FS, made))
-	}
-	if err := opt.FS.Rename(made, opt.To); err != nil {
-		return nil, errors.Join(err, removeTree(opt.FS, made))
-	}
-	if err := opt.FS.SyncDir(filepath.Dir(filepath.Clean(opt.To))); err != nil {
 		return nil, err
 	}
 	id := src.identity

@@ -100,6 +100,18 @@ func copyFile(ctx context.Context, fsys vfs.FS, from, to string, limit int64) (e
 	return out.Sync()
 }
 
+// publish gives a finished directory its name, in the same parent, and returns
+// when that is durable. With an error there is neither.
+func publish(fsys vfs.FS, made, name string) error {
+	if err := fsys.Rename(made, name); err != nil {
+		return errors.Join(err, removeTree(fsys, made))
+	}
+	if err := fsys.SyncDir(filepath.Dir(name)); err != nil {
+		return errors.Join(err, removeTree(fsys, name))
+	}
+	return nil
+}
+
 // removeTree removes a directory and all in it. What is not there is removed.
 func removeTree(fsys vfs.FS, dir string) error {
 	children, err := fsys.ReadDir(dir)
