@@ -49,7 +49,7 @@ func (p *published) Wait(engine.LSN) error               { return nil }
 type pair struct {
 	*admin.Server
 	public *lmstfy.Server
-	t      *testing.T
+	t      testing.TB
 }
 
 func (p *pair) SetEngine(e admin.Engine) {
@@ -60,7 +60,7 @@ func (p *pair) SetEngine(e admin.Engine) {
 	p.Server.SetEngine(e)
 }
 
-func newServer(t *testing.T, o admin.Options, accounts ...map[string]string) *pair {
+func newServer(t testing.TB, o admin.Options, accounts ...map[string]string) *pair {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	logins := map[string]string{}

@@ -442,7 +442,7 @@ func TestDashboardInBrowser(t *testing.T) {
 }
 
 // fillEngine makes jobs in every state.
-func fillEngine(t *testing.T, e *engine.Engine) {
+func fillEngine(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	must := func(cmds ...engine.Command) {
 		t.Helper()

@@ -1,11 +1,8 @@
 package admin
 
 import (
-	"net/http"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"pawl/engine"
 	"pawl/server/lmstfy"
@@ -29,15 +26,6 @@ func (s *Server) newRegistry() (*prometheus.Registry, error) {
 		}
 	}
 	return r, nil
-}
-
-// metricsHandler serves them. A collector that fails does not hide the others.
-func (s *Server) metricsHandler() http.Handler {
-	return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
-		ErrorHandling:       promhttp.ContinueOnError,
-		MaxRequestsInFlight: 4,
-		Registry:            s.registry,
-	})
 }
 
 // engineCollector reads the engine's published numbers: neither the disk nor the
@@ -110,37 +98,12 @@ func bit(b bool) float64 {
 	return 0
 }
 
-// queueMetrics have the labels pool, namespace and queue.
-var queueMetrics = []struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*engine.QueueView) float64
-}{
-	{queueDesc("oldest_ready_seconds", "Age of the queue's oldest ready job; 0 is none."), gauge, func(v *engine.QueueView) float64 { return float64(v.OldestReadyMs) / 1000 }},
-	{queueDesc("bytes", "Payload bytes of the queue's ready, delayed and leased jobs."), gauge, func(v *engine.QueueView) float64 { return float64(v.Bytes) }},
-	{queueDesc("paused", "1 while the queue is paused."), gauge, func(v *engine.QueueView) float64 { return bit(v.Paused) }},
-	{queueDesc("waiting_fetchers", "Fetchers that wait for the queue."), gauge, func(v *engine.QueueView) float64 { return float64(v.Waiting) }},
-	{queueDesc("enqueued_total", "Jobs enqueued since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Enqueued) }},
-	{queueDesc("delivered_total", "Leases given since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Delivered) }},
-	{queueDesc("acked_total", "Jobs finished since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Acked) }},
-	{queueDesc("nacked_total", "Jobs given back as failed since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Nacked) }},
-	{queueDesc("expired_total", "Leases that ran out since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Expired) }},
-	{queueDesc("dead_total", "Jobs that became dead letters since the queue began."), counter, func(v *engine.QueueView) float64 { return float64(v.Totals.Dead) }},
-}
-
-var queueLabels = []string{"pool", "namespace", "queue"}
-
-func queueDesc(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("pawl_queue_"+name, help, queueLabels, nil)
-}
-
 var (
 	upDesc       = prometheus.NewDesc("pawl_ready", "1 when jobs are served; see /readyz for the reasons when not.", nil, nil)
 	buildDesc    = prometheus.NewDesc("pawl_build_info", "Always 1; the version is in the label.", []string{"version", "commit"}, nil)
 	replayDone   = prometheus.NewDesc("pawl_replay_done_bytes", "Bytes of snapshot and log that the start has read.", nil, nil)
 	replayTotal  = prometheus.NewDesc("pawl_replay_total_bytes", "Bytes of snapshot and log that the start has to read.", nil, nil)
 	jobsDesc     = prometheus.NewDesc("pawl_jobs", "Jobs by state.", []string{"state"}, nil)
-	queueJobs    = prometheus.NewDesc("pawl_queue_jobs", "Jobs of the queue by state.", append(queueLabels, "state"), nil)
 	respClients  = prometheus.NewDesc("pawl_resp_connections", "RESP connections that are open.", nil, nil)
 	respBlocked  = prometheus.NewDesc("pawl_resp_blocked_connections", "RESP connections that wait for a job.", nil, nil)
 	respBuffers  = prometheus.NewDesc("pawl_resp_buffer_bytes", "Buffers of all RESP connections.", nil, nil)
@@ -174,8 +137,8 @@ func histogramDesc(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("pawl_"+name, help, nil, nil)
 }
 
-// Describe implements prometheus.Collector as an unchecked one: the series of
-// queues come and go.
+// Describe implements prometheus.Collector as an unchecked one: what there is
+// depends on how far the start is.
 func (c *engineCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -216,48 +179,6 @@ func (c *engineCollector) Collect(ch chan<- prometheus.Metric) {
 			buckets[upper] = of.Below[i]
 		}
 		ch <- prometheus.MustNewConstHistogram(m.desc, of.Count, of.Sum, buckets)
-	}
-	s.collectQueues(send, e.Census())
-}
-
-// collectQueues gives the first MaxQueueSeries queues series of their own and
-// sums up the rest.
-func (s *Server) collectQueues(send func(*prometheus.Desc, prometheus.ValueType, float64, ...string), census *engine.Census) {
-	rest := make([]float64, len(queueMetrics))
-	var restJobs [state.Dead + 1]float64
-	jobs := func(v *engine.QueueView) [state.Dead + 1]float64 {
-		return [...]float64{state.Ready: float64(v.Ready), state.Delayed: float64(v.Delayed), state.Leased: float64(v.Leased), state.Dead: float64(v.Dead)}
-	}
-	for i := range census.Queues {
-		v := &census.Queues[i]
-		if i >= s.options.MaxQueueSeries {
-			for k := range queueMetrics {
-				rest[k] += queueMetrics[k].value(v)
-			}
-			for p, n := range jobs(v) {
-				restJobs[p] += n
-			}
-			continue
-		}
-		pool, namespace, name := state.SplitQueueKey(v.Key)
-		pool, namespace, name = lmstfy.Label(pool), lmstfy.Label(namespace), lmstfy.Label(name)
-		for k := range queueMetrics {
-			send(queueMetrics[k].desc, queueMetrics[k].kind, queueMetrics[k].value(v), pool, namespace, name)
-		}
-		for p, n := range jobs(v) {
-			if p >= int(state.Ready) {
-				send(queueJobs, gauge, n, pool, namespace, name, state.Place(p).String())
-			}
-		}
-	}
-	if len(census.Queues) <= s.options.MaxQueueSeries {
-		return
-	}
-	for k := range queueMetrics {
-		send(queueMetrics[k].desc, queueMetrics[k].kind, rest[k], "", "", lmstfy.OtherQueues)
-	}
-	for p := state.Ready; p <= state.Dead; p++ {
-		send(queueJobs, gauge, restJobs[p], "", "", lmstfy.OtherQueues, p.String())
 	}
 }
 

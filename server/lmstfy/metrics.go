@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"pawl/engine"
 	"pawl/state"
 )
 
@@ -168,9 +167,9 @@ func (m *metrics) queue(key string) *queueTimes {
 	return q
 }
 
-// Collector gives the metrics under lmstfy's names. What it says of queues comes
-// from the engine's census, whichever protocol the jobs came by; collecting
-// never waits for the engine.
+// Collector gives the metrics under lmstfy's names, but for those of PerQueue.
+// What it says of pools comes from the engine's census, whichever protocol the
+// jobs came by; collecting never waits for the engine.
 func (s *Server) Collector() prometheus.Collector { return s.metrics }
 
 // Describe implements prometheus.Collector. The series of queues come and go, so
@@ -183,96 +182,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		c.Collect(ch)
 	}
 	if e := m.engine(); e != nil {
-		m.collectCensus(ch, e.Census())
-	}
-}
-
-// censusMetric is one of lmstfy's names for a number of a queue's view.
-type censusMetric struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*engine.QueueView) float64
-}
-
-func censusMetrics(labels []string, of map[string]func(*engine.QueueView) float64, kind prometheus.ValueType) []censusMetric {
-	var list []censusMetric
-	for name, value := range of {
-		name = "infra_lmstfy_redis_" + name
-		list = append(list, censusMetric{prometheus.NewDesc(name, name, labels, nil), kind, value})
-	}
-	return list
-}
-
-type view = engine.QueueView
-
-// perPool have the label pool only: sums over its queues. What timed Redis
-// itself is left out, for it has no meaning here.
-var perPool = append(
-	censusMetrics([]string{"pool"}, map[string]func(*view) float64{
-		"publish_jobs":            func(v *view) float64 { return float64(v.Totals.Enqueued) },
-		"consume_jobs":            func(*view) float64 { return 0 }, // never used by lmstfy either
-		"consume_multi_jobs":      func(v *view) float64 { return float64(v.Totals.Delivered) },
-		"pool_add_jobs":           func(v *view) float64 { return float64(v.Totals.Enqueued) },
-		"pool_get_jobs":           func(v *view) float64 { return float64(v.Totals.Delivered) },
-		"pool_delete_jobs":        func(v *view) float64 { return float64(v.Totals.Acked + v.Totals.Deleted) },
-		"timer_due_jobs":          func(v *view) float64 { return float64(v.Totals.Expired) },
-		"timer_add_jobs":          func(v *view) float64 { return float64(v.Totals.Delivered) },
-		"queue_pop_jobs":          func(v *view) float64 { return float64(v.Totals.Delivered) },
-		"deadletter_respawn_jobs": func(v *view) float64 { return float64(v.Totals.Redriven) },
-	}, prometheus.CounterValue),
-	censusMetrics([]string{"pool"}, map[string]func(*view) float64{
-		"timer_sizes":          func(v *view) float64 { return float64(v.Delayed + v.Leased) },
-		"total_keys":           func(v *view) float64 { return float64(v.Ready + v.Delayed + v.Leased + v.Dead) },
-		"blocking_connections": func(v *view) float64 { return float64(v.Waiting) },
-	}, prometheus.GaugeValue)...,
-)
-
-// perQueue have the labels pool, namespace and queue.
-var perQueue = append(
-	censusMetrics([]string{"pool", "namespace", "queue"}, map[string]func(*view) float64{
-		"publish_queue_jobs": func(v *view) float64 { return float64(v.Totals.Enqueued) },
-		"consume_queue_jobs": func(v *view) float64 { return float64(v.Totals.Delivered) },
-	}, prometheus.CounterValue),
-	censusMetrics([]string{"pool", "namespace", "queue"}, map[string]func(*view) float64{
-		"queue_sizes":      func(v *view) float64 { return float64(v.Ready) },
-		"deadletter_sizes": func(v *view) float64 { return float64(v.Dead) },
-	}, prometheus.GaugeValue)...,
-)
-
-func (m *metrics) collectCensus(ch chan<- prometheus.Metric, census *engine.Census) {
-	pools := map[string][]float64{state.DefaultPool: make([]float64, len(perPool))}
-	var rest []float64
-	for i := range census.Queues {
-		v := &census.Queues[i]
-		pool, namespace, queue := state.SplitQueueKey(v.Key)
-		sums := pools[pool]
-		if sums == nil {
-			sums = make([]float64, len(perPool))
-			pools[pool] = sums
-		}
-		for k := range perPool {
-			sums[k] += perPool[k].value(v)
-		}
-		if i < m.maxQueues {
-			for k := range perQueue {
-				ch <- prometheus.MustNewConstMetric(perQueue[k].desc, perQueue[k].kind, perQueue[k].value(v), Label(pool), Label(namespace), Label(queue))
-			}
-			continue
-		}
-		if rest == nil {
-			rest = make([]float64, len(perQueue))
-		}
-		for k := range perQueue {
-			rest[k] += perQueue[k].value(v)
-		}
-	}
-	for pool, sums := range pools {
-		for k := range perPool {
-			ch <- prometheus.MustNewConstMetric(perPool[k].desc, perPool[k].kind, sums[k], Label(pool))
-		}
-	}
-	for k := range rest {
-		ch <- prometheus.MustNewConstMetric(perQueue[k].desc, perQueue[k].kind, rest[k], "", "", OtherQueues)
+		collectPools(ch, e.Census())
 	}
 }
 
