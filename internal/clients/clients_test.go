@@ -3,239 +3,62 @@
 package clients_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"pawl/internal/torture/daemon"
 )
-
-// patience bounds whatever is waited for; it is no measure.
-const patience = 2 * time.Minute
-
-var (
-	binary   string // pawl, built once
-	port     = daemonPort(1)
-	tlsPort  = daemonPort(2)
-	certFile string
-	keyFile  string
-	users    string // configuration file
-)
-
-func daemonPort(seed uint64) string {
-	addr, err := daemon.Port(seed * 7919)
-	if err != nil {
-		panic(err)
-	}
-	return addr
-}
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	if os.Getenv("PAWL_E2E") != "1" {
-		return m.Run()
-	}
-	dir, err := os.MkdirTemp("", "pawl-clients")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "pawl")
-	if err := daemon.Build(context.Background(), binary, ""); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	certFile, keyFile, users = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "pawl.toml")
-	if err := writeCertificate(certFile, keyFile); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	if err := os.WriteFile(users, []byte("[users]\nworker = \"on >s3cret +@all ~*\"\n"), 0o600); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
-
-// pawl is one daemon that a test may kill and start again.
-type pawl struct {
-	t    *testing.T
-	dir  string
-	addr string
-	args []string
-	cmd  *exec.Cmd
-	said *bytes.Buffer
-}
-
-func start(t *testing.T, addr string, args ...string) *pawl {
-	t.Helper()
-	if os.Getenv("PAWL_E2E") != "1" {
-		t.Skip("runs other people's clients against the real daemon: set PAWL_E2E=1")
-	}
-	p := &pawl{t: t, dir: t.TempDir(), addr: addr, args: args}
-	p.run()
-	t.Cleanup(func() { p.end(syscall.SIGTERM) })
-	return p
-}
-
-func (p *pawl) run() {
-	p.t.Helper()
-	p.said = new(bytes.Buffer)
-	args := append([]string{"serve", "--dir", p.dir, "--addr", p.addr, "--http-addr", "", "--admin-addr", "", "--config", users}, p.args...)
-	p.cmd = exec.Command(binary, args...)
-	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	deadline := time.Now().Add(patience)
-	for !p.answers() {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("the daemon does not answer:\n%s", p.said)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-// answers says whether the daemon has loaded: AUTH is answered before.
-func (p *pawl) answers() bool {
-	var conn net.Conn
-	var err error
-	if len(p.args) > 0 {
-		conn, err = tls.Dial("tcp", p.addr, &tls.Config{InsecureSkipVerify: true})
-	} else {
-		conn, err = net.Dial("tcp", p.addr)
-	}
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-	fmt.Fprintf(conn, "AUTH worker s3cret\r\nMOXY.STATS probe\r\n")
-	r := bufio.NewReader(conn)
-	if line, err := r.ReadString('\n'); err != nil || line != "+OK\r\n" {
-		return false
-	}
-	line, err := r.ReadString('\n')
-	return err == nil && strings.HasPrefix(line, "*")
-}
-
-func (p *pawl) end(sig os.Signal) {
-	_ = p.cmd.Process.Signal(sig)
-	_ = p.cmd.Wait()
-}
-
-// play runs a client's program: it says "restart" when the daemon is to be
-// killed and started again, and "done" with its version at its end. Whatever
-// it writes to standard error is a warning, and a failure.
-func play(t *testing.T, name string, args ...string) {
-	t.Helper()
-	p := start(t, port)
-	start(t, tlsPort, "--tls-cert", certFile, "--tls-key", keyFile)
-	_, number, _ := net.SplitHostPort(port)
-	_, tlsNumber, _ := net.SplitHostPort(tlsPort)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, append(args, number, tlsNumber, certFile)...)
-	var warnings bytes.Buffer
-	cmd.Stderr = &warnings
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := ""
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		switch word, rest, _ := strings.Cut(lines.Text(), " "); word {
-		case "restart":
-			p.end(syscall.SIGKILL)
-			p.run()
-			if _, err := io.WriteString(in, "go\n"); err != nil {
-				t.Fatal(err)
-			}
-		case "done":
-			done = rest
-		default:
-			t.Errorf("the client says %q", lines.Text())
-		}
-	}
-	if err := cmd.Wait(); err != nil || done == "" || warnings.Len() > 0 {
-		t.Errorf("got %v, version %q, warnings:\n%s\nthe daemon's log:\n%s", err, done, warnings.String(), p.said)
-	}
-	t.Logf("version %s", done)
-}
-
-// need is the path of a program, or the reason to skip.
-func need(t *testing.T, name, pack string) string {
-	t.Helper()
-	if os.Getenv("PAWL_E2E") != "1" {
-		t.Skip("runs other people's clients against the real daemon: set PAWL_E2E=1")
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("%s is missing, install %s", name, pack)
-	}
-	return path
-}
 
 func TestRedisPy(t *testing.T) {
 	// Debian's python, which has Debian's module.
-	python := need(t, "/usr/bin/python3", "python3-redis")
-	play(t, python, "-W", "error", "testdata/redispy.py")
+	play(t, "redis-py", need(t, "/usr/bin/python3", "python3-redis"), "-W", "error", "testdata/redispy.py")
 }
 
 func TestIoredis(t *testing.T) {
-	play(t, need(t, "node", "nodejs"), filepath.Join(modules(t), "ioredis.js"))
+	for _, major := range []string{"5", "6"} {
+		t.Run(major, func(t *testing.T) {
+			play(t, "ioredis "+major, need(t, "node", "nodejs"), "--trace-warnings", filepath.Join(modules(t), "ioredis.js"), "ioredis"+major)
+		})
+	}
 }
 
 func TestNodeRedis(t *testing.T) {
-	play(t, need(t, "node", "nodejs"), filepath.Join(modules(t), "noderedis.js"))
+	for _, major := range []string{"4", "5", "6"} {
+		t.Run(major, func(t *testing.T) {
+			play(t, "node-redis "+major, need(t, "node", "nodejs"), "--trace-warnings", filepath.Join(modules(t), "noderedis.js"), "redis"+major)
+		})
+	}
 }
 
 // modules is a copy of testdata/node with the clients installed below it.
 // PAWL_NODE_MODULES names a directory that has them already.
 func modules(t *testing.T) string {
 	t.Helper()
-	if dir := os.Getenv("PAWL_NODE_MODULES"); dir != "" {
-		copied := t.TempDir()
-		if err := os.CopyFS(copied, os.DirFS("testdata/node")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(dir, filepath.Join(copied, "node_modules")); err != nil {
-			t.Fatal(err)
-		}
-		return copied
+	dir := os.Getenv("PAWL_NODE_MODULES")
+	if dir == "" {
+		t.Fatal("set PAWL_NODE_MODULES to the node_modules of: npm install in internal/clients/testdata/node")
 	}
-	t.Fatal("set PAWL_NODE_MODULES to the node_modules of: npm install in internal/clients/testdata/node")
-	return ""
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS("testdata/node")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir, filepath.Join(copied, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	return copied
 }
 
 func TestHiredis(t *testing.T) {
@@ -244,92 +67,245 @@ func TestHiredis(t *testing.T) {
 	if out, err := exec.Command(cc, "-Wall", "-Werror", "-o", program, "testdata/hiredis.c", "-lhiredis").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	play(t, program)
+	play(t, "hiredis", program)
+}
+
+// redisCLI runs redis-cli; a warning of it is a failure.
+type redisCLI struct {
+	t        *testing.T
+	path     string
+	to       []string // arguments that say where
+	password string   // of the user worker; nobody logs in without it
+}
+
+func (c redisCLI) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(c.path, append(slices.Clone(c.to), args...)...)
+	if c.password != "" {
+		cmd.Args = append([]string{cmd.Args[0], "--user", "worker"}, cmd.Args[1:]...)
+		cmd.Env = append(os.Environ(), "REDISCLI_AUTH="+c.password)
+	}
+	return cmd
+}
+
+// ask gives what redis-cli prints for a command, or for commands as its input.
+func (c redisCLI) ask(input string, args ...string) string {
+	c.t.Helper()
+	cmd := c.command(args...)
+	cmd.Stdin = strings.NewReader(input)
+	var warnings bytes.Buffer
+	cmd.Stderr = &warnings
+	out, err := cmd.Output()
+	if err != nil || warnings.Len() > 0 {
+		c.t.Errorf("redis-cli %q: %v\n%s%s", args, err, out, warnings.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// oneWaits finds it in QUEUE INFO, an array in RESP2 and a map in RESP3.
+var oneWaits = regexp.MustCompile(`(?m)^waiting\s1$`)
+
+// life takes jobs from ENQUEUE to ACK, one of them by a FETCH that waits.
+func (c redisCLI) life(queue string) {
+	c.t.Helper()
+	c.ask("", "ENQUEUE", queue, "hello")
+	got := strings.Split(c.ask("", "FETCH", queue, "60000"), "\n")
+	if len(got) != 6 || got[5] != "hello" {
+		c.t.Fatalf("FETCH: got %q", got)
+	}
+	if got := c.ask("", "ACK", got[1]); got != "OK" {
+		c.t.Errorf("ACK: got %q", got)
+	}
+	var waiting sync.WaitGroup
+	var late string
+	waiting.Go(func() { late = c.ask("", "FETCH", queue, "60000", "WAIT", "30000") })
+	for end := time.Now().Add(patience); !oneWaits.MatchString(c.ask("", "QUEUE", "INFO", queue)); {
+		if time.Now().After(end) {
+			c.t.Fatal("nobody waits")
+		}
+	}
+	c.ask("", "ENQUEUE", queue, "late")
+	waiting.Wait()
+	if !strings.HasSuffix(late, "\nlate") {
+		c.t.Errorf("FETCH … WAIT: got %q", late)
+	}
 }
 
 func TestRedisCLI(t *testing.T) {
-	cli := need(t, "redis-cli", "redis-tools")
-	start(t, port)
-	_, number, _ := net.SplitHostPort(port)
-	ask := func(input string, args ...string) string {
-		t.Helper()
-		cmd := exec.Command(cli, append([]string{"-p", number, "--user", "worker"}, args...)...)
-		cmd.Env = append(os.Environ(), "REDISCLI_AUTH=s3cret")
-		cmd.Stdin = strings.NewReader(input)
-		var warnings bytes.Buffer
-		cmd.Stderr = &warnings
-		out, err := cmd.Output()
-		if err != nil || warnings.Len() > 0 {
-			t.Fatalf("redis-cli %q: %v\n%s%s", args, err, out, warnings.String())
-		}
-		return strings.TrimSpace(string(out))
-	}
+	path := need(t, "redis-cli", "redis-tools")
+	p := start(t, port)
+	startTLS(t)
 	for _, resp := range []string{"-2", "-3"} {
-		if got := ask("", resp, "ENQUEUE", "cli", "hello"); !strings.HasPrefix(got, "task_id\n") {
-			t.Errorf("%s ENQUEUE: got %q", resp, got)
+		cli := redisCLI{t, path, []string{"-p", number(port), resp}, "s3cret"}
+		if got := cli.ask("", "ACL", "WHOAMI"); got != "worker" {
+			t.Errorf("%s ACL WHOAMI: got %q", resp, got)
 		}
-		got := strings.Split(ask("", resp, "FETCH", "cli", "60000"), "\n")
-		if len(got) != 6 || got[5] != "hello" {
-			t.Fatalf("%s FETCH: got %q", resp, got)
-		}
-		if got := ask("", resp, "ACK", got[1]); got != "OK" {
-			t.Errorf("%s ACK: got %q", resp, got)
-		}
+		cli.life("cli" + resp)
 	}
+	cli := redisCLI{t, path, []string{"-p", number(port)}, "s3cret"}
 	// From a terminal's input: HELLO, COMMAND DOCS and INFO come before.
-	if got := ask("PING\nENQUEUE cli x\nINFO server\n"); !strings.HasPrefix(got, "PONG\ntask_id\n") {
+	if got := cli.ask("PING\nENQUEUE cli x\nINFO server\n"); !strings.HasPrefix(got, "PONG\ntask_id\n") {
 		t.Errorf("lines: got %q", got)
 	}
 	var mass strings.Builder
 	for i := range 10000 {
 		fmt.Fprintf(&mass, "*3\r\n$7\r\nENQUEUE\r\n$4\r\nmass\r\n$%d\r\n%d\r\n", len(fmt.Sprint(i)), i)
 	}
-	if got := ask(mass.String(), "--pipe"); !strings.Contains(got, "errors: 0, replies: 10000") {
+	if got := cli.ask(mass.String(), "--pipe"); !strings.Contains(got, "errors: 0, replies: 10000") {
 		t.Errorf("--pipe: got %q", got)
 	}
-	if got := ask("", "MOXY.STATS", "mass"); !strings.HasPrefix(got, "ready\n10000\n") {
+	if got := cli.ask("", "MOXY.STATS", "mass"); !strings.HasPrefix(got, "ready\n10000\n") {
 		t.Errorf("STATS: got %q", got)
 	}
+	if got := cli.ask("MULTI\nENQUEUE cli-tx a\nENQUEUE cli-tx b\nEXEC\n"); !strings.HasPrefix(got, "OK\nQUEUED\nQUEUED\ntask_id\n") {
+		t.Errorf("MULTI: got %q", got)
+	}
+	redisCLI{t, path, []string{"-p", number(tlsPort), "--tls", "--cacert", certFile}, "s3cret"}.life("cli-tls")
+
+	// One session, over the death of the daemon: the command that meets it is
+	// lost, as with Redis, the next one connects again.
+	session := cli.command()
+	var said, warnings bytes.Buffer
+	session.Stdout, session.Stderr = &said, &warnings
+	in, err := session.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := session.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer session.Process.Kill()
+	command := func() {
+		t.Helper()
+		if _, err := io.WriteString(in, "ACL WHOAMI\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command()
+	for end := time.Now().Add(patience); !strings.Contains(cli.ask("", "CLIENT", "LIST"), "cmd=acl|whoami"); {
+		if time.Now().After(end) {
+			t.Fatal("the session does not begin")
+		}
+	}
+	p.restart()
+	command()
+	command()
+	in.Close()
+	if err := session.Wait(); err != nil || !strings.HasPrefix(said.String(), "worker\nworker\n") {
+		t.Errorf("the session ended with %v, said %q\n%s", err, said.String(), warnings.String())
+	}
+	if n := strings.Count(warnings.String(), "\n"); n > 1 || n == 1 && !strings.HasPrefix(warnings.String(), "Error: ") {
+		t.Errorf("the session warns: %s", warnings.String())
+	}
+	checkRow(t, "redis-cli", []string{"login", "enqueue", "wait", "ack", "pipeline", "transaction", "tls", "restart"})
 }
 
 func TestRedisBenchmark(t *testing.T) {
 	tool := need(t, "redis-benchmark", "redis-tools")
-	start(t, port)
-	_, number, _ := net.SplitHostPort(port)
-	for _, args := range [][]string{
-		{"-t", "ping"},
-		{"-P", "16", "ENQUEUE", "bench", "__rand_int__"},
-		{"FETCH", "bench", "60000"},
-	} {
-		args = append([]string{"-p", number, "--user", "worker", "-a", "s3cret", "-n", "5000", "-c", "20", "-q"}, args...)
+	p := start(t, port)
+	startTLS(t)
+	plain := []string{"-p", number(port)}
+	secure := []string{"-p", number(tlsPort), "--tls", "--cacert", certFile}
+	run := func(to []string, args ...string) {
+		t.Helper()
+		args = append(append(append([]string{}, to...), "--user", "worker", "-a", "s3cret", "-c", "20", "-q"), args...)
 		out, err := exec.Command(tool, args...).CombinedOutput()
-		if err != nil || !bytes.Contains(out, []byte("requests per second")) || bytes.Contains(out, []byte("rror")) {
+		lower := bytes.ToLower(out)
+		if err != nil || !bytes.Contains(out, []byte("requests per second")) || bytes.Contains(lower, []byte("error")) || bytes.Contains(lower, []byte("warning")) {
 			t.Errorf("redis-benchmark %q: %v\n%s", args, err, out)
 		}
 	}
+	for _, to := range [][]string{plain, secure} {
+		run(to, "-n", "5000", "-t", "ping")
+		run(to, "-n", "10000", "-P", "1000", "ENQUEUE", "bench", "__rand_int__")
+		run(to, "-n", "5000", "FETCH", "bench", "60000")
+		run(to, "-n", "40", "FETCH", "none", "60000", "WAIT", "20")
+	}
+	if p.restart(); !t.Failed() {
+		run(plain, "-n", "5000", "FETCH", "bench", "60000") // what is left
+	}
+	checkRow(t, "redis-benchmark", []string{"login", "enqueue", "wait", "pipeline", "tls"})
 }
 
-func TestGoRedis(t *testing.T) {
-	p := start(t, port)
-	start(t, tlsPort, "--tls-cert", certFile, "--tls-key", keyFile)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	r := redis.NewClient(&redis.Options{Addr: port, Username: "worker", Password: "s3cret", ClientName: "go"})
-	defer r.Close()
-	job, err := r.Do(ctx, "ENQUEUE", "go", "hello").StringSlice()
+// warnings is what go-redis would log.
+type warnings struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (w *warnings) Printf(_ context.Context, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintf(&w.text, format+"\n", args...)
+}
+
+// goLife takes jobs from ENQUEUE to ACK, one of them by a FETCH that waits.
+func goLife(ctx context.Context, t *testing.T, r *redis.Client, queue string) {
+	t.Helper()
+	job, err := r.Do(ctx, "ENQUEUE", queue, "hello").StringSlice()
 	if err != nil || len(job) != 2 {
 		t.Fatalf("ENQUEUE: got %q, %v", job, err)
 	}
-	got, err := r.Do(ctx, "FETCH", "go", 60000).StringSlice()
+	got, err := r.Do(ctx, "FETCH", queue, 60000).StringSlice()
 	if err != nil || len(got) != 6 || got[5] != "hello" || got[3] != job[1] {
 		t.Fatalf("FETCH: got %q, %v", got, err)
 	}
 	if err := r.Do(ctx, "ACK", got[1]).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Do(ctx, "FETCH", "go", 60000).Err(); err != redis.Nil {
+	if err := r.Do(ctx, "ACK", got[1]).Err(); err == nil || err.Error() != "ERR lease does not exist" {
+		t.Errorf("a second ACK: got %v", err)
+	}
+	if err := r.Do(ctx, "FETCH", queue, 60000).Err(); err != redis.Nil {
 		t.Errorf("FETCH of nothing: got %v, want redis.Nil", err)
 	}
+	late := make(chan []string, 1)
+	go func() {
+		defer close(late)
+		got, err := r.Do(ctx, "FETCH", queue, 60000, "WAIT", 30000).StringSlice()
+		if err != nil {
+			t.Errorf("FETCH … WAIT: %v", err)
+			return
+		}
+		late <- got
+	}()
+	for {
+		info, err := r.Do(ctx, "QUEUE", "INFO", queue).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, ok := info.(map[any]any); !ok || m["waiting"] == int64(1) {
+			if !ok {
+				t.Fatalf("QUEUE INFO: got %T, want a map", info)
+			}
+			break
+		}
+	}
+	if err := r.Do(ctx, "ENQUEUE", queue, "late").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-late; len(got) != 6 || got[5] != "late" {
+		t.Fatalf("FETCH … WAIT: got %q", got)
+	} else if err := r.Do(ctx, "ACK", got[1]).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGoRedis(t *testing.T) {
+	p := start(t, port)
+	startTLS(t)
+	said := new(warnings)
+	redis.SetLogger(said)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r := redis.NewClient(&redis.Options{Addr: port, Username: "worker", Password: "s3cret", ClientName: "go", ReadTimeout: 40 * time.Second})
+	defer r.Close()
+	if who, err := r.Do(ctx, "ACL", "WHOAMI").Text(); err != nil || who != "worker" {
+		t.Fatalf("ACL WHOAMI: got %q, %v", who, err)
+	}
+	if name, err := r.ClientGetName(ctx).Result(); err != nil || name != "go" {
+		t.Errorf("CLIENT GETNAME: got %q, %v", name, err)
+	}
+	goLife(ctx, t, r, "go")
 	pipe := r.Pipeline()
 	for i := range 10000 {
 		pipe.Do(ctx, "ENQUEUE", "go-many", i)
@@ -349,42 +325,21 @@ func TestGoRedis(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pem)
-	secure := redis.NewClient(&redis.Options{Addr: tlsPort, Username: "worker", Password: "s3cret", TLSConfig: &tls.Config{RootCAs: pool}})
+	secure := redis.NewClient(&redis.Options{
+		Addr: tlsPort, Username: "worker", Password: "s3cret", ReadTimeout: 40 * time.Second, TLSConfig: &tls.Config{RootCAs: pool},
+	})
 	defer secure.Close()
-	if err := secure.Ping(ctx).Err(); err != nil {
-		t.Error(err)
+	goLife(ctx, t, secure, "go-tls")
+	if said.text.Len() > 0 {
+		t.Errorf("go-redis warns:\n%s", said.text.String())
 	}
-	p.end(syscall.SIGKILL)
-	p.run()
+	p.restart()
 	stats, err := r.Do(ctx, "MOXY.STATS", "go-many").Slice()
 	if err != nil || len(stats) != 10 || stats[1] != int64(10000) {
 		t.Errorf("after a restart: got %v, %v", stats, err)
 	}
-}
-
-// writeCertificate makes an authority that is its own server.
-func writeCertificate(certFile, keyFile string) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
+	if said.text.Len() > 0 {
+		t.Errorf("go-redis warns after the restart:\n%s", said.text.String())
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pawl test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return err
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), 0o600)
+	checkRow(t, "go-redis", []string{"login", "enqueue", "wait", "ack", "pipeline", "transaction", "tls", "restart"})
 }

@@ -1,4 +1,5 @@
 # redis-py. Arguments: port, TLS port, file of the authority's certificate.
+# Each step is printed once it has passed.
 import sys
 import threading
 
@@ -6,54 +7,71 @@ import redis
 
 port, tls_port, authority = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 # A wait of 30 s needs a read time-out above it.
-login = dict(username="worker", password="s3cret", socket_timeout=40, decode_responses=False)
-r = redis.Redis(host="127.0.0.1", port=port, client_name="redispy", **login)
+login = dict(host="127.0.0.1", username="worker", password="s3cret", socket_timeout=40)
+
+
+def passed(step):
+    print("step", step, flush=True)
 
 
 def pairs(reply):
     return dict(zip(reply[::2], reply[1::2]))
 
 
+def life(r, queue):
+    """Takes jobs from ENQUEUE to ACK, one of them by a FETCH that waits."""
+    name, job = r.execute_command("ENQUEUE", queue, b"\x00\r\n\xff")
+    assert name == b"task_id" and len(job) == 26
+    got = pairs(r.execute_command("FETCH", queue, 60000))
+    assert got[b"payload"] == b"\x00\r\n\xff" and got[b"task_id"] == job
+    assert r.execute_command("ACK", got[b"lease_id"]) == b"OK"
+    try:
+        r.execute_command("ACK", got[b"lease_id"])
+        raise SystemExit("a second ACK was taken")
+    except redis.ResponseError as e:
+        assert str(e) == "lease does not exist", e
+    assert r.execute_command("FETCH", queue, 60000) is None
+
+    waited = []
+    waiter = threading.Thread(
+        target=lambda: waited.append(pairs(r.execute_command("FETCH", queue, 60000, "WAIT", 30000))))
+    waiter.start()
+    while pairs(r.execute_command("QUEUE", "INFO", queue))[b"waiting"] == 0:
+        pass
+    r.execute_command("ENQUEUE", queue, "late")
+    waiter.join()
+    assert waited[0][b"payload"] == b"late"
+    assert r.execute_command("ACK", waited[0][b"lease_id"]) == b"OK"
+
+
+r = redis.Redis(port=port, client_name="redispy", **login)
 assert r.ping() is True
 assert r.execute_command("ACL WHOAMI") in (b"worker", "worker")
 assert r.client_getname() in (b"redispy", "redispy")
 assert int(r.info()["redis_version"].split(".")[0]) >= 6
+assert any(c["name"] == "redispy" for c in r.client_list())
+passed("login")
 
-name, job = r.execute_command("ENQUEUE", "py", b"\x00\r\n\xff")
-assert name == b"task_id" and len(job) == 26
-got = pairs(r.execute_command("FETCH", "py", 60000))
-assert got[b"payload"] == b"\x00\r\n\xff" and got[b"task_id"] == job
-assert r.execute_command("ACK", got[b"lease_id"]) in (b"OK", "OK")
-try:
-    r.execute_command("ACK", got[b"lease_id"])
-    raise SystemExit("a second ACK was taken")
-except redis.ResponseError as e:
-    assert str(e) == "lease does not exist", e
-
-waited = []
-waiter = threading.Thread(
-    target=lambda: waited.append(pairs(r.execute_command("FETCH", "py", 60000, "WAIT", 30000))))
-waiter.start()
-while not any(c.get("cmd", "").upper() == "FETCH" for c in r.client_list()):
-    pass
-r.execute_command("ENQUEUE", "py", "late")
-waiter.join()
-assert waited[0][b"payload"] == b"late"
-r.execute_command("ACK", waited[0][b"lease_id"])
+life(r, "py")
+passed("enqueue")
+passed("wait")
+passed("ack")
 
 p = r.pipeline(transaction=False)
 for i in range(10000):
     p.execute_command("ENQUEUE", "py-many", i)
 assert len({job for _, job in p.execute()}) == 10000
 assert pairs(r.execute_command("MOXY.STATS", "py-many"))[b"ready"] == 10000
+passed("pipeline")
 
 p = r.pipeline(transaction=True)
 p.execute_command("ENQUEUE", "py-tx", "a")
 p.execute_command("ENQUEUE", "py-tx", "b")
 assert len(p.execute()) == 2
+passed("transaction")
 
-s = redis.Redis(host="127.0.0.1", port=tls_port, ssl=True, ssl_ca_certs=authority, **login)
-assert s.ping() is True
+life(redis.Redis(port=tls_port, ssl=True, ssl_ca_certs=authority, **login), "py-tls")
+passed("tls")
 
 print("restart", flush=True)
 sys.stdin.readline()
@@ -67,4 +85,5 @@ for attempt in range(100):
 again = r.execute_command("ENQUEUE", "py-after", "x", "UNIQUE", "k")
 assert again[1] == first[1] and again[3] == 1, (first, again)
 assert pairs(r.execute_command("MOXY.STATS", "py-after"))[b"ready"] == 1
+passed("restart")
 print("done", redis.__version__, flush=True)
