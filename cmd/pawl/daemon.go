@@ -58,7 +58,7 @@ type daemon struct {
 
 	resp       *resp.Server
 	public     *lmstfy.Server
-	publicHTTP *http.Server
+	publicHTTP *lmstfy.Front
 	admin      *admin.Server
 	adminHTTP  *http.Server
 	doors      listeners
@@ -254,7 +254,11 @@ func (d *daemon) stopEdges(limit time.Duration) {
 			d.log.Warn("connections of Redis clients were cut off", "error", err)
 		}
 	})
-	for name, s := range map[string]*http.Server{"lmstfy clients": d.publicHTTP, "operators": d.adminHTTP} {
+	type httpServer interface {
+		Shutdown(ctx context.Context) error
+		Close() error
+	}
+	for name, s := range map[string]httpServer{"lmstfy clients": d.publicHTTP, "operators": d.adminHTTP} {
 		wg.Go(func() {
 			if err := s.Shutdown(ctx); err != nil {
 				d.log.Warn("connections were cut off", "of", name, "error", err)

@@ -1,6 +1,7 @@
 package lmstfy
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -28,27 +29,26 @@ func newAccessLog(w io.Writer, asJSON, on bool) *accessLog {
 
 // write logs a finished call. Of the query only the parameters that say nothing
 // secret are left, for a token may stand there.
-func (a *accessLog) write(c *call, id string, elapsed time.Duration) {
+func (a *accessLog) write(c *call, elapsed time.Duration) {
 	if a.log == nil || !a.on.Load() {
 		return
 	}
-	r := c.r
 	attrs := []slog.Attr{
-		slog.String("id", id),
-		slog.String("method", r.Method),
-		slog.String("path", clip(r.URL.Path)),
+		slog.String("id", string(c.id[:])),
+		slog.String("method", c.method),
+		slog.String("path", clip(c.path)),
 		slog.Int("status", c.status),
 		slog.Float64("ms", float64(elapsed)/float64(time.Millisecond)),
-		slog.String("remote", r.RemoteAddr),
+		slog.String("remote", c.remote),
 		slog.String("pool", c.pool),
 		slog.Int("reply_bytes", len(c.reply)),
 	}
 	for _, name := range loggedParameters {
-		if v, ok := queryValue(r.URL.RawQuery, name); ok {
+		if v, ok := queryValue(c.query, name); ok {
 			attrs = append(attrs, slog.String(name, clip(v)))
 		}
 	}
-	a.log.LogAttrs(r.Context(), slog.LevelInfo, "access", attrs...)
+	a.log.LogAttrs(context.Background(), slog.LevelInfo, "access", attrs...)
 }
 
 var loggedParameters = []string{"delay", "ttl", "tries", "ttr", "timeout", "count", "limit"}

@@ -33,7 +33,8 @@ const maxAdminBody = 64 << 10
 
 // serveAdmin routes by hand: unknown paths and methods are the same plain 404.
 func (s *Server) serveAdmin(w http.ResponseWriter, r *http.Request) {
-	w.Header()["X-Request-Id"] = []string{requestID(s.now())}
+	id := requestID(s.now())
+	w.Header()["X-Request-Id"] = []string{string(id[:])}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	a := &adminCall{s: s, w: w, r: r}
 	part := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -147,7 +148,7 @@ func (a *adminCall) failed(err error) {
 	case errors.Is(err, engine.ErrUnknown):
 		a.error(http.StatusInternalServerError, "internal error")
 	default:
-		a.w.Header()["Retry-After"] = retryAfter
+		a.w.Header()["Retry-After"] = []string{retryAfter}
 		a.error(http.StatusServiceUnavailable, err.Error())
 	}
 }
@@ -171,7 +172,7 @@ func (a *adminCall) info() {
 	a.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	e := a.s.currentEngine()
 	if e == nil {
-		a.w.Header()["Retry-After"] = retryAfter
+		a.w.Header()["Retry-After"] = []string{retryAfter}
 		http.Error(a.w, "loading", http.StatusServiceUnavailable)
 		return
 	}

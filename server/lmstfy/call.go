@@ -1,8 +1,8 @@
 package lmstfy
 
 import (
+	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -15,23 +15,32 @@ import (
 // A call is one request on its way: what was parsed, and the reply being made.
 // Calls are pooled; nothing in one outlives its request.
 type call struct {
-	w       http.ResponseWriter
-	r       *http.Request
+	peer   peer
+	method string
+	path   string      // percent-decoded
+	query  string      // as it came
+	text   string      // the header X-Token
+	header http.Header // has at least the headers of attributes
+	remote string      // the client's address
+
 	engine  Engine
 	route   route
 	arrived time.Time
+	id      [state.JobIDLen]byte // of the request
 
 	pool, namespace, queue, job string
 	token                       string // without the pool part
 	known                       bool   // pool and namespace may be metric labels
 
-	status int
-	limit  *window // of the token; nil when there is none
-	ticket ticket  // what limit counted
-	side   side
+	status     int
+	retryAfter bool    // trying again later will help
+	delivers   bool    // the reply hands out jobs: send must say whether it was written
+	limit      *window // of the token; nil when there is none
+	ticket     ticket  // what limit counted
+	side       side
 
 	key    []byte // scratch for queue keys
-	body   []byte // scratch for the request's body
+	body   []byte // scratch for a body read or loaded
 	reply  []byte // scratch for the reply's body
 	attrs  []engine.Attr
 	enq    engine.Enqueue
@@ -58,24 +67,36 @@ func (c *call) free() {
 	calls.Put(c)
 }
 
-// ServeHTTP implements the public API.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := calls.Get().(*call)
-	c.w, c.r, c.arrived = w, r, s.now()
-	id := requestID(c.arrived)
-	w.Header()["X-Request-Id"] = []string{id}
+// A peer is the side of a request that knows the client: net/http (standard), or
+// a connection of ours (conn).
+type peer interface {
+	// readBody gives the request's body, which may lie in scratch or belong to the
+	// peer, and is good until the reply. large: it is longer than limit bytes.
+	readBody(scratch []byte, limit int) (body []byte, large bool, err error)
+	// watch gives a context that ends when the client hangs up, for calls that may
+	// take long: no limit of time holds until stop is called, once, before the
+	// reply.
+	watch() (ctx context.Context, stop func())
+	// reply writes c.status and c.reply. Unless c.delivers, the result may be nil
+	// before the reply has been written.
+	reply(c *call) error
+}
+
+// answer serves a call to its end, the reply included, and frees it.
+func (s *Server) answer(c *call) {
+	c.arrived = s.now()
+	c.id = requestID(c.arrived)
 	s.serve(c)
 	elapsed := s.now().Sub(c.arrived)
 	s.metrics.observe(c, elapsed)
-	s.access.write(c, id, elapsed)
+	s.access.write(c, elapsed)
 	c.free()
 }
 
 // serve checks in lmstfy's order: names, pool, token, rate limit; then the
 // handler.
 func (s *Server) serve(c *call) {
-	r := c.r
-	c.route, c.namespace, c.queue, c.job = match(r.Method, r.URL.Path)
+	c.route, c.namespace, c.queue, c.job = match(c.method, c.path)
 	if c.route == routeNone {
 		c.error(http.StatusNotFound, "api not found")
 		return
@@ -85,9 +106,9 @@ func (s *Server) serve(c *call) {
 		c.error(http.StatusBadRequest, refusal)
 		return
 	}
-	text := r.Header.Get("X-Token")
+	text := c.text
 	if text == "" {
-		text, _ = queryValue(r.URL.RawQuery, "token")
+		text, _ = queryValue(c.query, "token")
 	}
 	c.pool, c.token = SplitToken(text)
 	if !s.tokens.hasPool(c.pool) {
@@ -127,7 +148,7 @@ func (s *Server) serve(c *call) {
 }
 
 // requestID is a ULID: the time and 80 random bits.
-func requestID(now time.Time) string {
+func requestID(now time.Time) (text [state.JobIDLen]byte) {
 	var id state.JobID
 	ms := uint64(now.UnixMilli())
 	a, b := rand.Uint64(), rand.Uint64()
@@ -138,51 +159,8 @@ func requestID(now time.Time) string {
 		id[6+i] = byte(a >> (8 * i))
 	}
 	id[14], id[15] = byte(b), byte(b>>8)
-	var text [state.JobIDLen]byte
-	return string(id.AppendText(text[:0]))
-}
-
-// readBody reads at most limit bytes of the body into c.body. large: there were
-// more; some of the rest is read too, so that most clients get to see the reply.
-func (c *call) readBody(limit int) (large bool, err error) {
-	c.body = c.body[:0]
-	announced := c.r.ContentLength
-	if announced == 0 {
-		return false, nil
-	}
-	if announced > int64(limit) {
-		io.CopyN(io.Discard, c.r.Body, int64(limit))
-		return true, nil
-	}
-	// Memory follows what has come, not what was announced.
-	if want := min(int(announced)+1, maxPooledBytes); cap(c.body) < want {
-		c.body = make([]byte, 0, max(want, 512))
-	}
-	for {
-		if len(c.body) == cap(c.body) {
-			c.body = append(c.body, 0)[:len(c.body)]
-		}
-		n, err := c.r.Body.Read(c.body[len(c.body):cap(c.body)])
-		c.body = c.body[:len(c.body)+n]
-		if len(c.body) > limit {
-			io.CopyN(io.Discard, c.r.Body, int64(limit))
-			return true, nil
-		}
-		if err == io.EOF {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-}
-
-// dropBody reads what a client sends along with a request that has no body by
-// contract, so that its going away is noticed while it waits.
-func (c *call) dropBody() {
-	if c.r.ContentLength != 0 {
-		io.CopyN(io.Discard, c.r.Body, maxPooledBytes)
-	}
+	id.AppendText(text[:0])
+	return text
 }
 
 // do submits cmds and waits for them. When it returns false the storage, not the

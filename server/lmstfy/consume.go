@@ -1,6 +1,7 @@
 package lmstfy
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -17,7 +18,7 @@ const maxConsumeQueues = 1024
 // consume takes jobs, at once or within the timeout. The one deadline counts
 // from the request's arrival and never fires early.
 func (s *Server) consume(c *call) {
-	o, refusal := consumeQuery(c.r.URL.RawQuery, s.defaults)
+	o, refusal := consumeQuery(c.query, s.defaults)
 	if refusal != "" {
 		c.error(http.StatusBadRequest, refusal)
 		return
@@ -27,26 +28,24 @@ func (s *Server) consume(c *call) {
 		c.error(http.StatusBadRequest, "invalid queue name(s)")
 		return
 	}
-	c.dropBody()
-	var deadline <-chan time.Time
+	w := waiting{call: c}
+	defer w.close()
 	if o.timeout > 0 {
-		timer := time.NewTimer(c.arrived.Add(time.Duration(o.timeout) * time.Second).Sub(s.now()))
-		defer timer.Stop()
-		deadline = timer.C
-		// The server's read timeout is for requests, not for waiting.
-		http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+		w.deadline = c.arrived.Add(time.Duration(o.timeout) * time.Second)
 	}
 	if len(queues) == 0 { // names too long to exist
-		s.wait(c, nil, deadline)
+		s.noJob(c, w.wait(s, nil))
 		return
 	}
 	for {
 		c.fetch = engine.Fetch{Queues: queues, LeaseMs: millis(o.ttr), Count: o.count}
-		switch done, err := s.fetch(c, deadline); {
-		case err != nil:
+		end, err := s.fetch(&w)
+		if err != nil {
 			c.storage(err)
 			return
-		case done:
+		}
+		if end != endJob {
+			s.noJob(c, end)
 			return
 		}
 		if c.fetch.Err() != nil {
@@ -57,7 +56,7 @@ func (s *Server) consume(c *call) {
 			c.unavailable("shutting down")
 			return
 		}
-		if c.r.Context().Err() != nil {
+		if w.close() {
 			// Nobody is there to read it: the jobs stay where they were.
 			c.giveBack(c.fetch.Jobs)
 			c.status = statusHungUp
@@ -123,64 +122,98 @@ func (s *Server) searchPools(pool string) []string {
 	return []string{pool}
 }
 
-// fetch runs c.fetch. done: the reply has been made, there was no job in time.
-// An error is the storage's.
-func (s *Server) fetch(c *call, deadline <-chan time.Time) (done bool, err error) {
-	e := c.engine
-	if deadline == nil {
-		if err := e.Wait(e.Submit(&c.fetch)); err != nil {
-			return false, err
+// ending is why a consume waits no longer.
+type ending uint8
+
+const (
+	endJob  ending = iota // there is an answer of the engine
+	endTime               // the time is over
+	endGone               // the client went away
+	endStop               // the process stops
+)
+
+// noJob replies to a consume that ended without a job.
+func (s *Server) noJob(c *call, end ending) {
+	switch end {
+	case endGone:
+		c.status = statusHungUp
+	case endStop:
+		c.unavailable("shutting down")
+	default:
+		c.message(http.StatusNotFound, "no job available")
+	}
+}
+
+// waiting is a consume that may have to wait. Its client is watched only from
+// when there turned out to be no job.
+type waiting struct {
+	*call
+	deadline time.Time // zero: it must not wait
+	timer    *time.Timer
+	gone     context.Context // ends when the client goes away; nil while nobody watches
+	stop     func()          // ends the watching
+}
+
+// close ends the watching, if there is any. It reports whether the client was
+// seen going away.
+func (w *waiting) close() (gone bool) {
+	if w.gone == nil {
+		return false
+	}
+	gone = w.gone.Err() != nil
+	w.timer.Stop()
+	w.stop()
+	w.gone = nil
+	return gone
+}
+
+// fetch runs the call's Fetch. After endJob the result is in it; what was
+// decided is durable. An error is the storage's.
+func (s *Server) fetch(w *waiting) (ending, error) {
+	e, f := w.engine, &w.call.fetch
+	if w.deadline.IsZero() {
+		err := e.Wait(e.Submit(f))
+		if err == nil && f.Err() == nil && len(f.Jobs) == 0 {
+			return endTime, nil
 		}
-		if c.fetch.Err() == nil && len(c.fetch.Jobs) == 0 {
-			c.noJob()
-			return true, nil
-		}
-		return false, nil
+		return endJob, err
 	}
 	// The waiter may outlive this call's turn in the pool for no longer than
 	// Cancel takes, so the Fetch in the call can be lent to it.
-	w, lsn := e.Await(&c.fetch)
-	if w == nil {
-		return false, e.Wait(lsn)
+	waiter, lsn := e.Await(f)
+	if waiter == nil {
+		return endJob, e.Wait(lsn)
 	}
-	if s.wait(c, w, deadline) {
-		return true, nil
+	end := w.wait(s, waiter.C)
+	if end != endJob && !e.Cancel(waiter) {
+		<-waiter.C // a job came first; if the client went away, it goes back
+		end = endJob
 	}
-	return false, e.Wait(w.LSN)
+	// Without a job too: that there is none may rest on what is not durable yet.
+	return end, e.Wait(waiter.LSN)
 }
 
-// wait waits for w's job, the deadline, the client or the end of the process.
-// It is false when there is a job; else the reply has been made and w waits no
-// more. A nil w gets none.
-func (s *Server) wait(c *call, w *engine.Waiter, deadline <-chan time.Time) (over bool) {
-	var job chan struct{}
-	if w != nil {
-		job = w.C
+// wait waits for a job, the deadline, the client or the end of the process. From
+// a nil channel no job comes.
+func (w *waiting) wait(s *Server, job <-chan struct{}) ending {
+	if w.deadline.IsZero() {
+		return endTime
 	}
-	if deadline == nil {
-		c.noJob()
-		return true
+	if w.gone == nil {
+		w.gone, w.stop = w.peer.watch()
+		w.timer = time.NewTimer(w.deadline.Sub(s.now()))
 	}
-	var end func()
 	select {
 	case <-job:
-		return false
-	case <-deadline:
-		end = c.noJob
-	case <-c.r.Context().Done():
-		end = func() { c.status = statusHungUp }
+		return endJob
+	case <-w.timer.C:
+		return endTime
+	case <-w.gone.Done():
+		return endGone
 	case <-s.closing:
-		end = func() { c.unavailable("shutting down") }
+		return endStop
 	}
-	if w != nil && !c.engine.Cancel(w) {
-		<-w.C // a job came first; who hung up gives it back before the reply
-		return false
-	}
-	end()
-	return true
 }
-
-func (c *call) noJob() { c.message(http.StatusNotFound, "no job available") }
 
 // giveBack returns jobs to the heads of their queues, untouched.
 func (c *call) giveBack(jobs []engine.Delivery) {
@@ -243,17 +276,8 @@ func (c *call) deliver(s *Server, jobs []engine.Delivery, array bool) {
 		b = append(b, ']')
 	}
 	c.reply = b
-	rc := http.NewResponseController(c.w)
-	if len(b) > unboundedReply {
-		rc.SetWriteDeadline(now.Add(writeTimeout))
-		defer rc.SetWriteDeadline(time.Time{})
-	}
-	err := c.send(http.StatusOK)
-	if err == nil {
-		// Now, while the jobs can still go back; it is the only write.
-		err = rc.Flush()
-	}
-	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+	c.delivers = true
+	if err := c.send(http.StatusOK); err != nil {
 		c.giveBack(jobs)
 		c.status = statusHungUp
 	}

@@ -142,19 +142,24 @@ func TestContract(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := openShop(t, lmstfy.Options{Pools: []string{"meipai"}})
-				d := &dialogue{shop: s, names: map[string]string{}}
-				d.names["TK"] = s.token("ns")
-				pool, err := s.server.Tokens().Create("meipai", "ns", "", "x")
-				if err != nil {
-					t.Fatal(err)
-				}
-				d.names["PT"] = pool
-				d.run(t, string(text))
+		for _, way := range []string{"front", "standard"} {
+			t.Run(filepath.Base(file)+"/"+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := openShop(t, lmstfy.Options{Pools: []string{"meipai"}})
+					if way == "standard" {
+						s.public = servertest.Serve(t, s.server.HTTP().Standard())
+					}
+					d := &dialogue{shop: s, names: map[string]string{}}
+					d.names["TK"] = s.token("ns")
+					pool, err := s.server.Tokens().Create("meipai", "ns", "", "x")
+					if err != nil {
+						t.Fatal(err)
+					}
+					d.names["PT"] = pool
+					d.run(t, string(text))
+				})
 			})
-		})
+		}
 	}
 }
 

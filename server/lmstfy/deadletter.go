@@ -48,16 +48,18 @@ const defaultRespawnTTL = 86400
 
 // respawn moves dead jobs to the tail of ready, oldest first, with one try.
 func (s *Server) respawn(c *call) {
-	limit, refusal := limitQuery(c.r.URL.RawQuery)
+	limit, refusal := limitQuery(c.query)
 	if refusal != "" {
 		c.error(http.StatusBadRequest, refusal)
 		return
 	}
-	ttl, ok := number(c.r.URL.RawQuery, "ttl", 63, defaultRespawnTTL)
+	ttl, ok := number(c.query, "ttl", 63, defaultRespawnTTL)
 	if !ok {
 		c.error(http.StatusBadRequest, "invalid ttl")
 		return
 	}
+	ctx, stop := c.peer.watch()
+	defer stop()
 	var count int64
 	for _, pool := range s.searchPools(c.pool) {
 		redrive := engine.QueueRedrive{
@@ -66,7 +68,7 @@ func (s *Server) respawn(c *call) {
 			Tries: engine.Some(uint16(1)),
 			TTL:   engine.Some(state.Millis(min(ttl, maxSeconds)) * 1000),
 		}
-		if err := c.engine.Redrive(c.r.Context(), &redrive); err != nil {
+		if err := c.engine.Redrive(ctx, &redrive); err != nil {
 			c.storage(err)
 			return
 		}
@@ -83,7 +85,7 @@ func (s *Server) respawn(c *call) {
 }
 
 func (s *Server) deleteDead(c *call) {
-	limit, refusal := limitQuery(c.r.URL.RawQuery)
+	limit, refusal := limitQuery(c.query)
 	if refusal != "" {
 		c.error(http.StatusBadRequest, refusal)
 		return

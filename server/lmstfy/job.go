@@ -150,6 +150,8 @@ func (s *Server) destroy(c *call) {
 
 // purge removes jobs of one place, at most limit over all pools; 0 is all.
 func (s *Server) purge(c *call, place state.Place, limit int64) bool {
+	ctx, stop := c.peer.watch()
+	defer stop()
 	left := limit
 	for _, pool := range s.searchPools(c.pool) {
 		purge := engine.QueuePurge{
@@ -157,7 +159,7 @@ func (s *Server) purge(c *call, place state.Place, limit int64) bool {
 			Places: []state.Place{place},
 			Limit:  left,
 		}
-		if err := c.engine.Purge(c.r.Context(), &purge); err != nil {
+		if err := c.engine.Purge(ctx, &purge); err != nil {
 			c.storage(err)
 			return false
 		}

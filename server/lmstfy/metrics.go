@@ -26,31 +26,34 @@ type metrics struct {
 	engine    func() Engine
 	maxQueues int
 
-	latency   *prometheus.HistogramVec
-	codes     *prometheus.CounterVec
-	limits    *prometheus.CounterVec
-	elapsed   *prometheus.HistogramVec
-	acked     *prometheus.HistogramVec
-	durations sync.Map // routeKey → prometheus.Observer
-	counters  sync.Map // codeKey → prometheus.Counter
+	latency *prometheus.HistogramVec
+	codes   *prometheus.CounterVec
+	limits  *prometheus.CounterVec
+	elapsed *prometheus.HistogramVec
+	acked   *prometheus.HistogramVec
 
-	mu         sync.Mutex
-	namespaces map[[2]string]bool // guarded by mu; pool and namespace
-	queues     map[string]*queueTimes
+	mu         sync.RWMutex
+	calls      map[callKey]callSeries // guarded by mu
+	namespaces map[[2]string]bool     // guarded by mu; pool and namespace that are labels
+	queues     map[string]*queueTimes // guarded by mu; by key
 }
 
 // queueTimes are one queue's histograms, made at its first use over HTTP.
 type queueTimes struct{ elapsed, acked prometheus.Observer }
 
-type routeKey struct {
+// callKey is one kind of calls. The namespace is empty when nobody vouches for
+// it.
+type callKey struct {
 	pool, namespace string
 	route           route
+	method          string
+	status          int
 }
 
-type codeKey struct {
-	routeKey
-	method string
-	status int
+// callSeries are its series; latency is nil for those that failed.
+type callSeries struct {
+	count   prometheus.Counter
+	latency prometheus.Observer
 }
 
 func newMetrics(maxQueues int, current func() Engine) *metrics {
@@ -59,6 +62,7 @@ func newMetrics(maxQueues int, current func() Engine) *metrics {
 	return &metrics{
 		engine:     current,
 		maxQueues:  maxQueues,
+		calls:      make(map[callKey]callSeries),
 		namespaces: make(map[[2]string]bool),
 		queues:     make(map[string]*queueTimes),
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -89,21 +93,46 @@ func newMetrics(maxQueues int, current func() Engine) *metrics {
 
 // observe counts a finished call.
 func (m *metrics) observe(c *call, elapsed time.Duration) {
-	key := routeKey{c.pool, m.namespaceLabel(c), c.route}
-	if c.status < 300 {
-		seen, ok := m.durations.Load(key)
-		if !ok {
-			info := &routes[c.route]
-			seen, _ = m.durations.LoadOrStore(key, m.latency.WithLabelValues(key.pool, key.namespace, info.label, info.method))
-		}
-		seen.(prometheus.Observer).Observe(float64(elapsed) / float64(time.Millisecond))
+	key := callKey{route: c.route, method: methodLabel(c), status: c.status}
+	if c.known {
+		key.pool, key.namespace = c.pool, c.namespace
+	} else {
+		key.pool = c.pool
 	}
-	code := codeKey{key, methodLabel(c), c.status}
-	count, ok := m.counters.Load(code)
+	m.mu.RLock()
+	seen, ok := m.calls[key]
+	m.mu.RUnlock()
 	if !ok {
-		count, _ = m.counters.LoadOrStore(code, m.codes.WithLabelValues(key.pool, key.namespace, routes[c.route].label, code.method, strconv.Itoa(c.status)))
+		seen = m.call(key)
 	}
-	count.(prometheus.Counter).Inc()
+	seen.count.Inc()
+	if seen.latency != nil {
+		seen.latency.Observe(float64(elapsed) / float64(time.Millisecond))
+	}
+}
+
+// call makes the series of one kind of calls. Beyond maxNamespaceSeries
+// namespaces the others share one.
+func (m *metrics) call(key callKey) callSeries {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	labels := key
+	if space := [2]string{key.pool, key.namespace}; key.namespace != "" && !m.namespaces[space] {
+		if len(m.namespaces) < maxNamespaceSeries {
+			m.namespaces[space] = true
+		} else {
+			labels.namespace = OtherQueues
+		}
+	}
+	info := &routes[key.route]
+	seen := callSeries{count: m.codes.WithLabelValues(labels.pool, labels.namespace, info.label, labels.method, strconv.Itoa(key.status))}
+	if key.status < 300 {
+		seen.latency = m.latency.WithLabelValues(labels.pool, labels.namespace, info.label, info.method)
+	}
+	if labels == key {
+		m.calls[key] = seen
+	}
+	return seen
 }
 
 // methodLabel is the route's method; a request without a route may have any.
@@ -111,28 +140,11 @@ func methodLabel(c *call) string {
 	if c.route != routeNone {
 		return routes[c.route].method
 	}
-	switch c.r.Method {
+	switch c.method {
 	case "GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH":
-		return c.r.Method
+		return c.method
 	}
 	return "other"
-}
-
-// namespaceLabel is empty for a namespace that nobody vouches for.
-func (m *metrics) namespaceLabel(c *call) string {
-	if !c.known {
-		return ""
-	}
-	key := [2]string{c.pool, c.namespace}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.namespaces[key] {
-		if len(m.namespaces) >= maxNamespaceSeries {
-			return OtherQueues
-		}
-		m.namespaces[key] = true
-	}
-	return c.namespace
 }
 
 // limited counts a refusal of the rate limiter. Only tokens with a limiter get
@@ -142,8 +154,25 @@ func (m *metrics) limited(c *call) {
 }
 
 // consumed and deleted observe a job's age in milliseconds.
-func (m *metrics) consumed(key string, ms int64) { m.queue(key).elapsed.Observe(float64(ms)) }
-func (m *metrics) deleted(key []byte, ms int64)  { m.queue(string(key)).acked.Observe(float64(ms)) }
+func (m *metrics) consumed(key string, ms int64) {
+	m.mu.RLock()
+	q := m.queues[key]
+	m.mu.RUnlock()
+	if q == nil {
+		q = m.queue(key)
+	}
+	q.elapsed.Observe(float64(ms))
+}
+
+func (m *metrics) deleted(key []byte, ms int64) {
+	m.mu.RLock()
+	q := m.queues[string(key)]
+	m.mu.RUnlock()
+	if q == nil {
+		q = m.queue(string(key))
+	}
+	q.acked.Observe(float64(ms))
+}
 
 func (m *metrics) queue(key string) *queueTimes {
 	m.mu.Lock()

@@ -56,12 +56,12 @@ func appendKey(b []byte, pool, namespace, queue string) []byte {
 // readJob reads what a publish has besides its path into c.enq. When it returns
 // false the reply has been made.
 func (s *Server) readJob(c *call) bool {
-	o, refusal := publishQuery(c.r.URL.RawQuery, s.defaults)
+	o, refusal := publishQuery(c.query, s.defaults)
 	if refusal != "" {
 		c.error(http.StatusBadRequest, refusal)
 		return false
 	}
-	large, err := c.readBody(s.options.MaxPayload)
+	body, large, err := c.peer.readBody(c.body, s.options.MaxPayload)
 	if err != nil {
 		c.error(http.StatusBadRequest, "failed to read body")
 		return false
@@ -70,13 +70,13 @@ func (s *Server) readJob(c *call) bool {
 		c.error(http.StatusRequestEntityTooLarge, "body too large")
 		return false
 	}
-	attrs, ok := attributes(c.attrs, c.r.Header)
+	attrs, ok := attributes(c.attrs, c.header)
 	c.attrs = attrs
 	if !ok {
 		c.error(http.StatusBadRequest, tooManyAttributes)
 		return false
 	}
-	newJob(&c.enq, s.publishKey(c), c.body, o, attrs)
+	newJob(&c.enq, s.publishKey(c), body, o, attrs)
 	return true
 }
 
@@ -135,12 +135,12 @@ const bulkSlack = 1 << 20
 // of at most a mebibyte is one log entry, all or none; in a longer one each job
 // stands for itself, and a refusal leaves those before it.
 func (s *Server) publishBulk(c *call) {
-	o, refusal := publishQuery(c.r.URL.RawQuery, s.defaults)
+	o, refusal := publishQuery(c.query, s.defaults)
 	if refusal != "" {
 		c.error(http.StatusBadRequest, refusal)
 		return
 	}
-	large, err := c.readBody(maxBulkJobs*s.options.MaxPayload + bulkSlack)
+	body, large, err := c.peer.readBody(c.body, maxBulkJobs*s.options.MaxPayload+bulkSlack)
 	if err != nil {
 		c.error(http.StatusBadRequest, "failed to read body")
 		return
@@ -150,7 +150,7 @@ func (s *Server) publishBulk(c *call) {
 		return
 	}
 	var elements []json.RawMessage
-	if err := json.Unmarshal(c.body, &elements); err != nil {
+	if err := json.Unmarshal(body, &elements); err != nil {
 		c.error(http.StatusBadRequest, "request body should be an array of objects")
 		return
 	}
@@ -168,7 +168,7 @@ func (s *Server) publishBulk(c *call) {
 			return
 		}
 	}
-	attrs, ok := attributes(c.attrs, c.r.Header)
+	attrs, ok := attributes(c.attrs, c.header)
 	c.attrs = attrs
 	if !ok {
 		c.error(http.StatusBadRequest, tooManyAttributes)
@@ -181,7 +181,7 @@ func (s *Server) publishBulk(c *call) {
 		newJob(&jobs[i], key, e, o, attrs)
 		cmds[i] = &jobs[i]
 	}
-	if len(c.body) <= maxAtomicBulk {
+	if len(body) <= maxAtomicBulk {
 		all := &engine.Multi{Commands: cmds}
 		if !c.do(all) {
 			return

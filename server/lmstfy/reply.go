@@ -17,21 +17,12 @@ import (
 var jsonType = []string{"application/json; charset=utf-8"}
 
 // retryAfter is what a client waits after a 503, in seconds.
-var retryAfter = []string{"1"}
+const retryAfter = "1"
 
-// send writes status and c.reply.
+// send replies with status and c.reply.
 func (c *call) send(status int) error {
 	c.status = status
-	h := c.w.Header()
-	if status == http.StatusNoContent {
-		c.w.WriteHeader(status)
-		return nil
-	}
-	h["Content-Type"] = jsonType
-	h["Content-Length"] = []string{strconv.Itoa(len(c.reply))}
-	c.w.WriteHeader(status)
-	_, err := c.w.Write(c.reply)
-	return err
+	return c.peer.reply(c)
 }
 
 // error replies {"error":text}.
@@ -50,7 +41,7 @@ func (c *call) message(status int, text string) {
 
 // unavailable says that trying again later will help.
 func (c *call) unavailable(text string) {
-	c.w.Header()["Retry-After"] = retryAfter
+	c.retryAfter = true
 	c.error(http.StatusServiceUnavailable, text)
 }
 

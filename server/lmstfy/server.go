@@ -10,7 +10,7 @@
 //	go s.HTTP().Serve(listener)   // answers 503 until there is an engine
 //	err = s.SetEngine(e)          // tokens and limiters are read from it
 //	...
-//	s.Shutdown()                  // long polls end with 503
+//	s.Shutdown()                  // long polls end with 503; then Front.Shutdown
 package lmstfy
 
 import (
@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -196,7 +195,8 @@ func (s *Server) SetEngine(e Engine) error {
 	if err := s.tokens.load(e); err != nil {
 		return fmt.Errorf("read tokens and limiters: %w", err)
 	}
-	s.engine.Store(&e)
+	var g Engine = guarded{e}
+	s.engine.Store(&g)
 	return nil
 }
 
@@ -213,22 +213,8 @@ func (s *Server) currentEngine() Engine {
 func (s *Server) Tokens() *Tokens { return s.tokens }
 
 // Shutdown ends waiting consumes with 503 and refuses what comes after. It does
-// not wait: that is what http.Server.Shutdown does.
+// not wait: that is what Front.Shutdown does.
 func (s *Server) Shutdown() { s.closeOnce.Do(func() { close(s.closing) }) }
-
-// HTTP is a server for the public API with the limits that an open port needs:
-// 5 s for headers of at most 16 KiB, 30 s for a request, 60 s idle. A waiting
-// consume is free of them.
-func (s *Server) HTTP() *http.Server {
-	return &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		IdleTimeout:       60 * time.Second,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-}
 
 // validPool: a pool is part of a queue key and of a token's text.
 func validPool(name string) bool {

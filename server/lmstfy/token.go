@@ -201,7 +201,8 @@ func (t *Tokens) Create(pool, namespace, token, description string) (text string
 		pool = state.DefaultPool
 	}
 	if token == "" {
-		token = requestID(time.Now())
+		id := requestID(time.Now())
+		token = string(id[:])
 	} else if strings.Contains(token, ":") {
 		pool, token = SplitToken(token)
 	}

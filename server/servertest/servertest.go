@@ -109,9 +109,15 @@ func (l *Listener) Close() error {
 // Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
+// HTTPServer is http.Server, or what stands in for it.
+type HTTPServer interface {
+	Serve(l net.Listener) error
+	Close() error
+}
+
 // Serve runs srv on a pipe and gives a client for it, whatever host its URLs
 // name. Both end with the test.
-func Serve(t testing.TB, srv *http.Server) *http.Client {
+func Serve(t testing.TB, srv HTTPServer) *http.Client {
 	t.Helper()
 	l := Listen()
 	done := make(chan struct{})
