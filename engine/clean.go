@@ -83,6 +83,7 @@ func (k *keeper) empty(generation uint32) bool {
 	var from state.Slot
 	for k.ctx.Err() == nil {
 		began := time.Now()
+		k.maybeSnapshot() // this may take long, and a snapshot must not wait for it
 		var jobs []state.Job
 		if !e.enter() {
 			return false

@@ -79,11 +79,13 @@ func (k *keeper) stop() {
 	k.over.Wait()
 }
 
-// wrote is told of each group that is safe.
+// wrote is told of each group that is safe. The group that makes a snapshot due
+// wakes the keeper: until its next look a fast daemon writes many times
+// Options.SnapshotBytes, all of which would have to stay.
 func (k *keeper) wrote(bytes int) {
 	k.written.Add(uint64(bytes))
-	k.sinceSnapshot.Add(int64(bytes))
-	if k.idle.Load() {
+	since, due := k.sinceSnapshot.Add(int64(bytes)), k.e.opt.SnapshotBytes
+	if k.idle.Load() || since >= due && since-int64(bytes) < due {
 		k.poke()
 	}
 }

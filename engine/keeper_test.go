@@ -1,0 +1,34 @@
+package engine
+
+import "testing"
+
+// The group that makes a snapshot due wakes the keeper, once: the ones before
+// and behind it leave it to its timer.
+func TestADueSnapshotWakesTheKeeper(t *testing.T) {
+	e := &Engine{}
+	e.opt.SnapshotBytes = 100
+	k := &e.keeper
+	k.init(e)
+	woken := func() bool {
+		select {
+		case <-k.kick:
+			return true
+		default:
+			return false
+		}
+	}
+	for i, c := range []struct {
+		bytes int
+		wakes bool
+	}{{60, false}, {39, false}, {1, true}, {50, false}, {500, false}} {
+		k.wrote(c.bytes)
+		if got := woken(); got != c.wakes {
+			t.Errorf("group %d of %d bytes: woken %t, want %t", i+1, c.bytes, got, c.wakes)
+		}
+	}
+	k.sinceSnapshot.Store(0) // a snapshot has begun
+	k.wrote(1000)
+	if !woken() {
+		t.Error("one group larger than all of it does not wake the keeper")
+	}
+}
