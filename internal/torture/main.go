@@ -40,6 +40,7 @@ type layer struct {
 
 func layers() []layer {
 	return []layer{
+		{"histories", "everything at once: kills, power cuts, full disks, clock jumps", runHistories},
 		{"kill", "SIGKILL at random moments under many clients", runKill},
 		{"calls", "die, tear or fail at the N-th storage call", runCalls},
 		{"power", "power cuts on ext4, XFS and a disk that forgets", runPower},

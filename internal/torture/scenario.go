@@ -136,18 +136,21 @@ func (l *lab) fullDisk(ctx context.Context, sup *daemon.Supervisor, filler strin
 	return nil
 }
 
-// fill writes until nothing fits any more.
+// fill takes all the space there is.
 func fill(name string) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	for size := 1 << 20; size > 0; {
-		if _, err := f.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
+	var end int64
+	for size := int64(16 << 20); size > 0; {
+		if err := unix.Fallocate(int(f.Fd()), 0, end, size); errors.Is(err, syscall.ENOSPC) {
 			size /= 2
 		} else if err != nil {
 			return err
+		} else {
+			end += size
 		}
 	}
 	return nil
@@ -180,11 +183,14 @@ func runClock(ctx context.Context, args []string) error {
 		return l.jump(ctx, sup)
 	}
 	// The restarts at the end compare wall clocks: let the log see the true one.
-	c.calm = func(ctx context.Context) error {
-		sup.Traced().ShiftClock(tracee.Shift{})
-		return until(ctx, sup.Addr(), "*2", "ENQUEUE", "elsewhere", "x")
-	}
+	c.calm = func(ctx context.Context) error { return l.trueClock(ctx, sup) }
 	return c.run(ctx)
+}
+
+// trueClock ends the jumps, and lets the log see the true time.
+func (l *lab) trueClock(ctx context.Context, sup *daemon.Supervisor) error {
+	sup.Traced().ShiftClock(tracee.Shift{})
+	return until(ctx, sup.Addr(), "*2", "ENQUEUE", "elsewhere", "x")
 }
 
 // jump steps the wall clock of a traced daemon.
@@ -223,16 +229,21 @@ func runPause(ctx context.Context, args []string) error {
 		if err := sleep(ctx, l.between(50*time.Millisecond, 200*time.Millisecond)); err != nil {
 			return err
 		}
-		if err := sup.Pause(); err != nil {
-			return err
-		}
-		if err := sleep(ctx, l.between(100*time.Millisecond, 600*time.Millisecond)); err != nil {
-			return err
-		}
 		l.fired.Add(1)
-		return sup.Continue()
+		return l.paused(ctx, sup)
 	}
 	return c.run(ctx)
+}
+
+// paused stops a daemon for about as long as leases last.
+func (l *lab) paused(ctx context.Context, sup *daemon.Supervisor) error {
+	if err := sup.Pause(); err != nil {
+		return err
+	}
+	if err := sleep(ctx, l.between(100*time.Millisecond, 600*time.Millisecond)); err != nil {
+		return err
+	}
+	return sup.Continue()
 }
 
 // runDoor: who may come in. A second daemon on the directory is refused with

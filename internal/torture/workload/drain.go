@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"pawl/internal/torture/history"
@@ -20,13 +21,25 @@ const drainLease = time.Minute
 func (c *Crew) Drain(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	w := c.client(c.opt.Clients)
-	defer w.hangUp()
 	c.rec.Event(history.Event{Kind: history.Drain, Incarnation: c.target.Incarnation()})
-	for _, q := range w.queues {
-		if err := w.drain(ctx, q); err != nil {
-			return fmt.Errorf("drain %s: %w", q.name, err)
-		}
+	// Side by side, for most of it is waiting for leases to end. Each queue has
+	// one client, which sees its order.
+	queues := c.queues()
+	errs := make([]error, len(queues))
+	var drains sync.WaitGroup
+	for i, q := range queues {
+		drains.Go(func() {
+			w := c.client(c.opt.Clients)
+			defer w.hangUp()
+			if err := w.drain(ctx, q); err != nil {
+				errs[i] = fmt.Errorf("drain %s: %w", q.name, err)
+				cancel()
+			}
+		})
+	}
+	drains.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	c.rec.Event(history.Event{Kind: history.Drained, Incarnation: c.target.Incarnation()})
 	return nil
