@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ecdsa"
@@ -10,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -284,6 +286,48 @@ func TestStopWithClients(t *testing.T) {
 	case <-time.After(awaited):
 		t.Error("the blocked fetch was not answered")
 	}
+}
+
+// A token of the HTTP API logs in over RESP, and its deletion cuts that off.
+func TestDeletedTokenIsCutOff(t *testing.T) {
+	s := serveIn(t, t.TempDir(), "--admin-addr", "127.0.0.1:0").ready(t)
+	admin := "http://" + s.stderr.wait(t, `for=operators addr=(127[^\s]+)`)
+	call := func(method, path string, want int) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, admin+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		if reply.StatusCode != want {
+			t.Fatalf("%s %s: got %d, want %d", method, path, reply.StatusCode, want)
+		}
+	}
+	call("POST", "/token/mail?description=x&token=01F4CKPFY8XYVH6WVEQB3747CW", http.StatusCreated)
+	conn, err := net.Dial("unix", s.sock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(awaited)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "AUTH mail 01F4CKPFY8XYVH6WVEQB3747CW\r\nFETCH mail/q 60000 WAIT 3600000\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(conn)
+	if line, err := r.ReadString('\n'); line != "+OK\r\n" {
+		t.Fatalf("AUTH: got %q, %v", line, err)
+	}
+	call("DELETE", "/token/mail/01F4CKPFY8XYVH6WVEQB3747CW", http.StatusNoContent)
+	if rest, err := io.ReadAll(r); len(rest) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("after the deletion: got %q, %v, want the end", rest, err)
+	}
+	s.end(t)
 }
 
 func TestGCPercent(t *testing.T) {

@@ -56,6 +56,10 @@ type Options struct {
 	Accounts map[string]string
 	// FixedTokens hold beside those in the log and cannot be deleted.
 	FixedTokens []FixedToken
+	// TokenDeleted, if not nil, is told of every token whose deletion is durable,
+	// before the deletion is answered: it may be in use elsewhere. It must not
+	// call back.
+	TokenDeleted func(pool, namespace, token string)
 	// Defaults stand for parameters that a request leaves out.
 	Defaults Defaults
 	// SkipTokens is lmstfy's development mode: any token, or none, is good.
@@ -165,6 +169,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.accounts = newAccounts(o.Accounts, o.Log, s.now)
 	s.tokens = newTokens(o.Pools, o.FixedTokens, s.currentEngine)
+	s.tokens.deleted = o.TokenDeleted
 	s.metrics = newMetrics(o.MaxQueueSeries, s.currentEngine)
 	return s, nil
 }

@@ -82,8 +82,9 @@ func parseScope(rest string) (s scope, ok bool) {
 // values of the engine and are checked from memory. A change is durable before
 // it counts. All methods may be called from any goroutine.
 type Tokens struct {
-	pools  []string
-	engine func() Engine
+	pools   []string
+	engine  func() Engine
+	deleted func(pool, namespace, token string) // told of every deletion; may be nil
 
 	change sync.Mutex // held over a change: log first, then memory
 
@@ -262,6 +263,9 @@ func (t *Tokens) Delete(namespace, text string) error {
 		t.mu.Lock()
 		delete(t.tokens, s)
 		t.mu.Unlock()
+		if t.deleted != nil {
+			t.deleted(s.pool, s.namespace, s.token)
+		}
 	}
 	return t.deleteLimit(s)
 }

@@ -69,13 +69,15 @@ type conn struct {
 	blocked   atomic.Bool
 	unblock   chan bool // true is with an error
 
-	mu      sync.Mutex
-	name    string // guarded by mu, as all below
-	libName string
-	libVer  string
-	login   string
-	proto   int
-	queued  int // commands in MULTI, -1 outside
+	mu         sync.Mutex
+	name       string // guarded by mu, as all below
+	libName    string
+	libVer     string
+	login      string
+	token      string // key of the token of the HTTP API it is logged in with
+	triedToken string // key of the one it tries
+	proto      int
+	queued     int // commands in MULTI, -1 outside
 }
 
 // replyMode is CLIENT REPLY.

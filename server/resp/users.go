@@ -135,6 +135,7 @@ func (c *conn) takeUsers(t *userTable) {
 
 func (c *conn) becomeDefault(t *userTable) {
 	c.users = t
+	c.setToken("", "")
 	u := t.named(defaultName)
 	if u == nil || !u.Enabled || !u.NoPass {
 		u = nil
@@ -162,8 +163,11 @@ func (c *conn) usersChanged(t *userTable) bool {
 		c.becomeDefault(t)
 		return true
 	}
-	if _, token := strings.CutPrefix(c.user.Name, tokenKey); token {
-		return true
+	if strings.HasPrefix(c.user.Name, tokenKey) {
+		// One whose token was deleted is cut off, but what it had sent before may
+		// still be in the input.
+		c.closing = c.condemned.Load() != nil
+		return !c.closing
 	}
 	u := t.named(c.user.Name)
 	if u == nil || !u.Enabled {
@@ -188,13 +192,17 @@ func (c *conn) logIn(name, password []byte) bool {
 	} else {
 		acl.Reject(password)
 		var err error
-		if u, err = c.token(name, password); err != nil {
+		if u, err = c.logInByToken(name, password); err != nil {
 			c.failError(err)
 			return false
 		}
-		ok = u != nil
+		if u != nil {
+			c.become(u)
+			return true
+		}
 	}
 	if ok {
+		c.setToken("", "")
 		c.become(u)
 		return true
 	}
@@ -210,10 +218,11 @@ func (c *conn) logIn(name, password []byte) bool {
 	return false
 }
 
-// token gives the user that a token of the HTTP API stands for: AUTH namespace
-// token, with POOL: before the token when the pool is not the default one. Its
-// holder may do in the namespace what the HTTP API lets it do.
-func (c *conn) token(namespace, token []byte) (*acl.User, error) {
+// logInByToken gives the user that a token of the HTTP API stands for: AUTH
+// namespace token, with POOL: before the token when the pool is not the default
+// one. Its holder may do in the namespace what the HTTP API lets it do. Nil is
+// that there is no such token.
+func (c *conn) logInByToken(namespace, token []byte) (*acl.User, error) {
 	e := c.engine()
 	if e == nil || len(namespace) == 0 || len(namespace) > state.MaxNameBytes || bytes.IndexByte(namespace, '/') >= 0 ||
 		len(token) == 0 || len(token) > acl.MaxPasswordBytes {
@@ -230,17 +239,42 @@ func (c *conn) token(namespace, token []byte) (*acl.User, error) {
 		return nil, nil
 	}
 	get := engine.MetaGet{Key: tokenKey + string(pool) + "/" + string(namespace) + "/" + string(secret)}
-	if err := c.wait(c.submit(&get)); err != nil {
+	// Said before it is looked up: who deletes the token after that sees it here.
+	c.mu.Lock()
+	before := c.token
+	c.mu.Unlock()
+	c.setToken(before, get.Key)
+	err := c.wait(c.submit(&get))
+	if err != nil || get.Err() != nil || get.Value == nil {
+		c.setToken(before, "")
 		return nil, err
 	}
-	if get.Err() != nil || get.Value == nil {
-		return nil, nil
-	}
+	c.setToken(get.Key, "")
 	return &acl.User{
 		Name: tokenKey + string(pool) + "/" + string(namespace), Enabled: true,
 		Classes: acl.Produce | acl.Work | acl.Operate, Pool: string(pool),
 		Patterns: []string{quoteGlob(string(namespace)) + "/*"},
 	}, nil
+}
+
+// setToken says which token the connection is logged in with, and which one it
+// tries, by their keys in the log.
+func (c *conn) setToken(token, tried string) {
+	c.mu.Lock()
+	c.token, c.triedToken = token, tried
+	c.mu.Unlock()
+}
+
+// TokenDeleted cuts off the connections that are logged in with a token of the
+// HTTP API, once its deletion is durable: none of them does another command.
+func (s *Server) TokenDeleted(pool, namespace, token string) {
+	key := tokenKey + pool + "/" + namespace + "/" + token
+	s.aclMu.Lock()
+	defer s.aclMu.Unlock()
+	s.closeWhere(func(c *conn) bool { return c.token == key || c.triedToken == key })
+	// A new table, so that whoever is about to do a command looks up.
+	t := *s.users.Load()
+	s.users.Store(&t)
 }
 
 // quoteGlob is the glob that matches text and nothing else.
@@ -448,13 +482,19 @@ func (c *conn) changed(err error) bool {
 // closeUser closes the connections of a user that is no more, but not the one
 // that is about to hear of it.
 func (s *Server) closeUser(name string, but *conn) {
+	s.closeWhere(func(c *conn) bool { return c.login == name && c != but })
+}
+
+// closeWhere closes the connections that are to be closed; which is called with
+// their locks held.
+func (s *Server) closeWhere(which func(*conn) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
 		c.mu.Lock()
-		same := c.login == name
+		found := which(c)
 		c.mu.Unlock()
-		if same && c != but {
+		if found {
 			c.condemn(closedKilled)
 		}
 	}

@@ -71,6 +71,46 @@ func TestTokensLogIn(t *testing.T) {
 	}
 }
 
+// A token that is deleted cuts off who is logged in with it, also one that waits
+// for a job, and nobody else: not another token of the same namespace.
+func TestDeletedTokenCutsOff(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, resp.Options{Password: "x"})
+	for _, token := range []string{"gone", "stays"} {
+		set := engine.MetaSet{Key: "token/default/mail/" + token, Value: []byte("a token")}
+		if err := d.e.Do(&set); err != nil || set.Err() != nil {
+			t.Fatal(err, set.Err())
+		}
+	}
+	login := func(token string) *peer {
+		t.Helper()
+		c := d.dial()
+		c.expect("+OK", "AUTH", "mail", token)
+		return c
+	}
+	idle, waiting, stays, other := login("gone"), login("gone"), login("stays"), login("gone")
+	other.expect("+OK", "AUTH", "mail", "stays") // the later login counts
+	waiting.send(command("FETCH", "mail/q", "60000", "WAIT", "3600000") + command("ENQUEUE", "mail/q", "not done"))
+	d.until("it waits", func() bool { return d.s.Numbers().Blocked == 1 })
+	if err := d.e.Do(&engine.MetaSet{Key: "token/default/mail/gone"}); err != nil {
+		t.Fatal(err)
+	}
+	d.s.TokenDeleted("default", "mail", "gone")
+	if got := idle.closed() + waiting.closed(); got != "" {
+		t.Errorf("who was cut off was told %q", got)
+	}
+	d.until("nobody waits", func() bool { return d.s.Numbers().Blocked == 0 })
+	if got := stays.do("ENQUEUE", "mail/q", "x"); got[:1] != "[" {
+		t.Errorf("another token of the namespace: got %s", got)
+	}
+	if got := other.do("FETCH", "mail/q", "60000"); !strings.Contains(got, `"payload" "x"`) {
+		t.Errorf("who has logged in anew: got %s", got)
+	}
+	if n := d.s.Numbers().Closed["killed"]; n != 2 {
+		t.Errorf("%d connections were killed, want 2", n)
+	}
+}
+
 // Whoever tries passwords is slowed, and nobody else from another address.
 func TestWrongPasswordsAreSlowed(t *testing.T) {
 	t.Parallel()
