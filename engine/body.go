@@ -196,6 +196,9 @@ func (e *Engine) LoadView(v *JobView) error {
 		return err
 	}
 	v.Payload, v.Attrs, v.Unique, v.Group = c.Payload, c.Attrs, c.Unique, c.Group
+	if v.keyless {
+		v.Unique = nil // it came back from the dead without it; the body still has the text
+	}
 	return nil
 }
 

@@ -175,14 +175,15 @@ type JobView struct {
 	DiedAt     state.Millis // dead
 	Lease      state.LeaseID
 	Reason     string // of the last failure
-	Unique     []byte // nil when none or not known any more
+	Unique     []byte // nil when none, or when the job came back from the dead without it
 	Group      []byte
 	Bytes      int // payload's size
 
 	Payload []byte
 	Attrs   []Attr
 
-	body body
+	body    body
+	keyless bool // the job holds no unique key
 }
 
 // JobDelete removes jobs in any place, in the order given; a leased one's

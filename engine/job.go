@@ -13,7 +13,7 @@ func (e *Engine) view(j *state.Job) JobView {
 		ID: j.ID, Queue: e.st.QueueKey(j.Queue), Place: j.Place, Priority: j.Priority,
 		Attempt: j.Attempt, Failures: j.Failures, Tries: j.Tries, Backoff: Backoff{j.Backoff, j.BackoffMax},
 		EnqueuedAt: j.ID.Wall(), ExpiresAt: e.clock.wall(j.Expires), Reason: j.Reason, Bytes: int(j.Size),
-		body: e.holdBody(j),
+		body: e.holdBody(j), keyless: j.Unique == (state.Key{}),
 	}
 	switch j.Place {
 	case state.Delayed:

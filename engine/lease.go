@@ -111,7 +111,7 @@ func (e *Engine) backoff(j *state.Job) state.Millis {
 		wait *= 2
 	}
 	wait = max(1, min(wait, most))
-	half := wait / 2
+	half := (wait + 1) / 2
 	return half + state.Millis(e.nonces.Uint64()%uint64(wait-half+1))
 }
 

@@ -3,8 +3,12 @@ package engine_test
 import (
 	"cmp"
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,454 +23,633 @@ import (
 	"pawl/wal/waltest"
 )
 
-// model is what the engine should do, in maps and sorted slices, and shares no
-// code with it.
-type model struct {
-	now    state.Millis
-	seq    int // rises with everything that takes a place in an order
-	jobs   map[state.JobID]*modelJob
-	queues map[string]*modelQueue
-}
+var operations = flag.Int("operations", 30_000, "random commands that TestModel plays")
 
-type modelQueue struct {
-	paused state.Millis // until; 0 is not
-	maxLen int
-	keys   map[string]modelKey
-}
-
-type modelKey struct {
-	id    state.JobID
-	until state.Millis
-}
-
-type modelJob struct {
-	id                state.JobID
-	queue, payload    string
-	place             state.Place
-	priority          int8
-	order             int // among the ready, and among the dead
-	at                state.Millis
-	expires           state.Millis // 0 is never
-	tries             int
-	failures, attempt int
-	lease             state.LeaseID
-	unique            string
-}
-
-func newModel() *model {
-	return &model{jobs: map[state.JobID]*modelJob{}, queues: map[string]*modelQueue{}}
-}
-
-func (m *model) queue(name string) *modelQueue {
-	q := m.queues[name]
-	if q == nil {
-		q = &modelQueue{keys: map[string]modelKey{}}
-		m.queues[name] = q
+// Random commands and steps of time, with restarts, power losses and snapshots
+// between them: the answers are those of the reference, a restart changes
+// nothing, and the state is sound.
+func TestModel(t *testing.T) {
+	const perGame = 3000
+	games := *operations / perGame
+	if testing.Short() {
+		games = min(games, 2)
 	}
-	return q
-}
-
-func (m *model) count(queue string) (n [4]int64) {
-	places := map[state.Place]int{state.Ready: 0, state.Delayed: 1, state.Leased: 2, state.Dead: 3}
-	for _, j := range m.jobs {
-		if j.queue == queue {
-			n[places[j.place]]++
-		}
-	}
-	return n
-}
-
-// holder is the job that holds a unique key.
-func (m *model) holder(queue, key string) (state.JobID, bool) {
-	k, ok := m.queue(queue).keys[key]
-	if !ok {
-		return state.JobID{}, false
-	}
-	j := m.jobs[k.id]
-	return k.id, m.now < k.until || j != nil && j.place != state.Dead && j.unique == key
-}
-
-func (m *model) ready(j *modelJob) {
-	m.seq++
-	j.place, j.order = state.Ready, m.seq
-}
-
-func (m *model) next(queue string) *modelJob {
-	var best *modelJob
-	if q := m.queue(queue); m.now < q.paused {
-		return nil
-	}
-	for _, j := range m.jobs {
-		if j.queue != queue || j.place != state.Ready {
-			continue
-		}
-		if best == nil || j.priority > best.priority || j.priority == best.priority && j.order < best.order {
-			best = j
-		}
-	}
-	return best
-}
-
-// fail is a NACK, or a lease that ran out.
-func (m *model) fail(j *modelJob, delay state.Millis) {
-	j.failures++
-	switch {
-	case j.tries != 0 && j.failures >= j.tries:
-		m.bury(j)
-	case delay > 0:
-		j.place, j.at = state.Delayed, m.now+delay
-	default:
-		m.ready(j)
-	}
-}
-
-func (m *model) bury(j *modelJob) {
-	m.seq++
-	j.place, j.order, j.expires = state.Dead, m.seq, 0
-}
-
-// pass lets time go by: what ends is ended in the order of the deadlines, and
-// of the slots where they are equal.
-func (m *model) pass(now state.Millis) {
-	m.now = now
-	type end struct {
-		at state.Millis
-		j  *modelJob
-	}
-	var ends []end
-	for _, j := range m.jobs {
-		at := state.Millis(1 << 60)
-		if j.place == state.Delayed || j.place == state.Leased {
-			at = j.at
-		}
-		if j.expires != 0 {
-			at = min(at, j.expires)
-		}
-		if at <= now {
-			ends = append(ends, end{at, j})
-		}
-	}
-	slices.SortFunc(ends, func(a, b end) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.j.id.Slot(), b.j.id.Slot()))
-	})
-	for _, e := range ends {
-		switch j := e.j; {
-		case j.expires != 0 && j.expires <= e.at:
-			delete(m.jobs, j.id)
-		case j.place == state.Leased:
-			m.fail(j, 0)
-		default:
-			m.ready(j)
-		}
-	}
-	// What became ready while its time to live ended in the same sleep.
-	for id, j := range m.jobs {
-		if j.expires != 0 && j.expires <= now {
-			delete(m.jobs, id)
+	for i := range games {
+		name := fmt.Sprint(t.Name(), " game ", i)
+		synctest.Test(t, func(t *testing.T) { play(t, name, perGame) })
+		if t.Failed() {
+			return
 		}
 	}
 }
 
-// player sends random commands to engine and model and compares the answers.
+// player sends random commands to engine and reference and compares the answers.
 type player struct {
 	*shop
-	m      *model
+	r      *reference
 	rng    *rand.Rand
-	leases []state.LeaseID
+	disk   *waltest.Disk
+	game   string
 	ids    []state.JobID
-	of     map[state.LeaseID]state.JobID
+	leases []state.LeaseID
+	last   []string // commands, the latest at the end
+	silent bool     // an aborted transaction's commands have no answers
 }
 
-func (p *player) pick(n int) int { return p.rng.IntN(n) }
+func (p *player) answered(cmd engine.Command) bool { return cmd.Err() == nil && !p.silent }
 
-func (p *player) name() string { return fmt.Sprintf("q%d", p.pick(3)) }
-
-// held is the model's job of a lease, nil when the lease is over.
-func (p *player) held(lease state.LeaseID) *modelJob {
-	j := p.m.jobs[p.of[lease]]
-	if j == nil || j.place != state.Leased || j.lease != lease {
-		return nil
-	}
-	return j
-}
-
-func (p *player) lease() state.LeaseID {
-	if len(p.leases) == 0 {
-		return state.LeaseID{}
-	}
-	return p.leases[max(0, len(p.leases)-1-p.pick(20))]
-}
-
-func (p *player) id() state.JobID {
-	if len(p.ids) == 0 {
-		return state.JobID{}
-	}
-	return p.ids[max(0, len(p.ids)-1-p.pick(40))]
-}
-
-// wantErr compares a refusal.
-func (p *player) wantErr(cmd engine.Command, want error) bool {
+// do notes the command for a failure's message.
+func (p *player) do(cmd engine.Command) error {
 	p.t.Helper()
-	if err := p.do(cmd); err != want {
-		p.t.Fatalf("%T: got %v, want %v (%s)", cmd, err, want, seeds.Replay())
-	}
-	return want == nil
+	err := p.shop.do(cmd)
+	p.note("%T %+v", cmd, cmd)
+	return err
 }
 
-func (p *player) leaseErr(j *modelJob) error {
-	if j == nil {
-		return engine.ErrNoLease
-	}
-	return nil
+func (p *player) note(format string, args ...any) {
+	p.last = append(p.last[max(0, len(p.last)-10):], fmt.Sprintf(format, args...))
 }
 
-func (p *player) step() {
-	switch n := p.pick(100); {
-	case n < 30:
-		p.playEnqueue()
-	case n < 55:
-		p.playFetch()
-	case n < 65:
-		lease := p.lease()
-		j := p.held(lease)
-		if p.wantErr(&engine.Ack{Leases: []state.LeaseID{lease}}, p.leaseErr(j)) {
-			delete(p.m.jobs, j.id)
+func play(t *testing.T, game string, steps int) {
+	disk := waltest.NewDisk()
+	s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{SnapshotBytes: 64 << 10}, log: wal.Options{GenerationBytes: 16 << 10}}
+	s.open()
+	defer func() { s.close() }()
+	p := &player{shop: s, r: newReference(), rng: seeds.Rand(game), disk: disk, game: game}
+	p.pass(0)
+	for i, every := range []int64{300_000, 600_000, 3_600_000} {
+		catchup := []string{"one", "none", "all"}[i]
+		p.must(&engine.QueueSet{Queue: key(catchup), Settings: state.Settings{MaxLen: 1 << 40}, Which: state.SetMaxLen})
+		p.must(&engine.CronSet{Cron: state.Cron{
+			Namespace: "default/default", Name: catchup, Spec: fmt.Sprintf("@every %ds", every/1000), Queue: string(key(catchup)), Catchup: state.Catchup(i),
+		}})
+		p.r.crons[catchup] = &refCron{every: every, next: (p.r.now/every + 1) * every, catchup: catchup}
+	}
+	for i := range steps {
+		p.step()
+		p.pass(0)
+		if i%20 == 19 {
+			p.compare()
 		}
-	case n < 72:
-		lease := p.lease()
-		j := p.held(lease)
-		c := &engine.Nack{Lease: lease}
-		if p.pick(2) == 0 {
-			c.Delay = engine.Some(state.Millis(p.pick(50)))
+		if i%500 == 499 {
+			p.restart(i)
 		}
-		if p.wantErr(c, p.leaseErr(j)) {
-			p.m.fail(j, c.Delay.Value)
-		}
-	case n < 76:
-		lease := p.lease()
-		j := p.held(lease)
-		if p.wantErr(&engine.Release{Lease: lease}, p.leaseErr(j)) {
-			p.m.seq++
-			j.place, j.order = state.Ready, -p.m.seq
-		}
-	case n < 78:
-		lease := p.lease()
-		j := p.held(lease)
-		if p.wantErr(&engine.Bury{Lease: lease}, p.leaseErr(j)) {
-			p.m.bury(j)
-		}
-	case n < 81:
-		lease := p.lease()
-		j := p.held(lease)
-		c := &engine.Extend{Lease: lease, LeaseMs: state.Millis(1 + p.pick(100))}
-		if p.wantErr(c, p.leaseErr(j)) {
-			j.at = p.m.now + c.LeaseMs
-		}
-	case n < 83:
-		id := p.id()
-		c := &engine.JobDelete{IDs: []state.JobID{id}}
-		p.wantErr(c, nil)
-		if j := p.m.jobs[id]; (j != nil) != (c.Deleted == 1) {
-			p.t.Fatalf("delete: got %d, want %v (%s)", c.Deleted, j != nil, seeds.Replay())
-		}
-		delete(p.m.jobs, id)
-	case n < 85:
-		name := p.name()
-		c := &engine.QueuePause{Queue: key(name), For: state.Millis(1 + p.pick(60))}
-		p.wantErr(c, nil)
-		p.m.queue(name).paused = p.m.now + c.For
-	case n < 86:
-		name := p.name()
-		p.wantErr(&engine.QueueResume{Queue: key(name)}, nil)
-		p.m.queue(name).paused = 0
-	case n < 87:
-		p.playRedrive()
-	case n < 88:
-		name := p.name()
-		limit := p.pick(2) * 30
-		p.wantErr(&engine.QueueSet{Queue: key(name), Settings: state.Settings{MaxLen: uint64(limit)}, Which: state.SetMaxLen}, nil)
-		p.m.queue(name).maxLen = limit
-	case n < 90:
-		name := p.name()
-		if got, want := p.counts(name), p.m.count(name); got != want {
-			p.t.Fatalf("queue %s: got ready, delayed, leased, dead %v, want %v (%s)", name, got, want, seeds.Replay())
-		}
-	default:
-		p.sleep(time.Duration(p.pick(15)) * time.Millisecond)
-		p.m.pass(state.Millis(time.Now().UnixMilli()))
 	}
 }
 
-func (p *player) playEnqueue() {
-	name := p.name()
-	c := &engine.Enqueue{Queue: key(name), Payload: []byte(fmt.Sprint(p.m.seq)), Priority: int8(p.pick(3) - 1)}
-	if p.pick(3) == 0 {
-		c.Delay = state.Millis(p.pick(60))
-	}
-	if p.pick(4) == 0 {
-		c.TTL = engine.Some(state.Millis(1 + p.pick(200)))
-	}
-	if p.pick(2) == 0 {
-		c.Tries = engine.Some(uint16(1 + p.pick(3)))
+// restart stops the engine, or cuts its power, and begins again.
+func (p *player) restart(step int) {
+	p.t.Helper()
+	if err := p.e.Check(); err != nil {
+		p.fatal("step %d: %v", step, err)
 	}
 	if p.pick(3) == 0 {
-		c.Unique, c.For = []byte(fmt.Sprint(p.pick(10))), state.Millis(1+p.pick(100))
-	}
-	q := p.m.queue(name)
-	holder, held := p.m.holder(name, string(c.Unique))
-	held = held && c.Unique != nil
-	n := p.m.count(name)
-	var want error
-	switch {
-	case c.TTL.Set && c.Delay > 0 && c.TTL.Value <= c.Delay:
-		want = engine.ErrTTLShorter
-	case held:
-	case q.maxLen > 0 && n[0]+n[1]+n[2] >= int64(q.maxLen):
-		want = engine.ErrQueueFull
-	}
-	if !p.wantErr(c, want) {
-		return
-	}
-	if c.Duplicate != held || held && c.ID != holder {
-		p.t.Fatalf("enqueue: got %v, duplicate %v, want %v, %v (%s)", c.ID, c.Duplicate, holder, held, seeds.Replay())
-	}
-	if held {
-		return
-	}
-	j := &modelJob{id: c.ID, queue: name, payload: string(c.Payload), priority: c.Priority, tries: int(c.Tries.Value), unique: string(c.Unique)}
-	if p.m.jobs[c.ID] != nil {
-		p.t.Fatalf("enqueue: job %v twice (%s)", c.ID, seeds.Replay())
-	}
-	if c.TTL.Set {
-		j.expires = p.m.now + c.TTL.Value
-	}
-	if c.Unique != nil {
-		q.keys[j.unique] = modelKey{c.ID, p.m.now + c.For}
-	}
-	p.m.ready(j)
-	if c.Delay > 0 {
-		j.place, j.at = state.Delayed, p.m.now+c.Delay
-	}
-	p.m.jobs[c.ID] = j
-	p.ids = append(p.ids, c.ID)
-}
-
-func (p *player) playFetch() {
-	first, second := p.name(), p.name()
-	f := &engine.Fetch{Queues: [][]byte{key(first), key(second)}, LeaseMs: state.Millis(1 + p.pick(100)), Count: 1 + p.pick(3)}
-	p.wantErr(f, nil)
-	var want []*modelJob
-	for _, name := range []string{first, second} {
-		for len(want) < f.Count {
-			j := p.m.next(name)
-			if j == nil {
-				break
-			}
-			j.attempt++
-			j.place, j.at = state.Leased, p.m.now+f.LeaseMs
-			want = append(want, j)
-		}
-	}
-	if len(f.Jobs) != len(want) {
-		p.t.Fatalf("fetch: got %d jobs, want %d (%s)", len(f.Jobs), len(want), seeds.Replay())
-	}
-	for i, j := range want {
-		d := &f.Jobs[i]
-		if err := p.e.Load(d); err != nil {
+		if err := p.e.Snapshot(p.t.Context()); err != nil {
 			p.t.Fatal(err)
 		}
-		if d.ID != j.id || string(d.Payload) != j.payload || int(d.Attempt) != j.attempt || int(d.Failures) != j.failures {
-			p.t.Fatalf("fetch: got %v %q attempt %d failures %d, want %v %q %d %d (%s)", d.ID, d.Payload, d.Attempt, d.Failures,
-				j.id, j.payload, j.attempt, j.failures, seeds.Replay())
-		}
-		j.lease = d.Lease
-		p.leases, p.of[d.Lease] = append(p.leases, d.Lease), d.ID
 	}
+	p.counts("q0") // waits for all that was decided, also by turns
+	before := p.dump()
+	if p.pick(2) == 0 {
+		p.reopen()
+	} else { // all that was answered survives the power
+		old := p.e
+		p.disk = p.disk.Crash(func(int) waltest.Keep { return waltest.Keep{} })
+		p.fs = p.disk
+		p.open()
+		_ = old.Close(context.Background())
+	}
+	p.differ(fmt.Sprintf("step %d of %s, after the restart (%s)", step, p.game, seeds.Replay()), placeless(p.dump()), placeless(before))
+	p.pass(0)
 }
 
-func (p *player) playRedrive() {
-	name := p.name()
-	r := &engine.QueueRedrive{Queue: key(name), Count: int64(1 + p.pick(5))}
-	if err := p.e.Redrive(context.Background(), r); err != nil {
-		p.t.Fatal(err)
-	}
-	var dead []*modelJob
-	for _, j := range p.m.jobs {
-		if j.queue == name && j.place == state.Dead {
-			dead = append(dead, j)
-		}
-	}
-	slices.SortFunc(dead, func(a, b *modelJob) int { return cmp.Compare(a.order, b.order) })
-	q, moved := p.m.queue(name), int64(0)
-	for _, j := range dead {
-		if n := p.m.count(name); moved == r.Count || q.maxLen > 0 && n[0]+n[1]+n[2] >= int64(q.maxLen) {
-			break
-		}
-		if id, held := p.m.holder(name, j.unique); j.unique != "" && held && id != j.id {
-			j.unique = ""
-		}
-		if j.unique != "" {
-			q.keys[j.unique] = modelKey{j.id, q.keys[j.unique].until}
-		}
-		j.failures = 0
-		p.m.ready(j)
-		moved++
-	}
-	if r.Moved != moved {
-		p.t.Fatalf("redrive: got %d, want %d (%s)", r.Moved, moved, seeds.Replay())
-	}
-	p.sleep(0) // what took more than one turn rested in between
-	p.m.pass(state.Millis(time.Now().UnixMilli()))
-}
-
-// placeless is a dump without the places of bodies, which cleaning changes.
+// placeless is a dump without what cleaning changes: the places of bodies, and
+// the time of the last record.
 func placeless(dump string) string {
 	return strings.TrimRight(bodyPlace.ReplaceAllString(dump, ""), "\n")
 }
 
-var bodyPlace = regexp.MustCompile(`(?m) body=[0-9/+a-f]+|^ *generation .*$`)
+var bodyPlace = regexp.MustCompile(`(?m)^now=[0-9]+| body=[0-9/+a-f]+|^ *generation .*$`)
 
-// Random commands, with restarts, power losses and snapshots between them: the
-// answers are those of the model, and a restart changes nothing.
-func TestModel(t *testing.T) {
-	steps := 20_000
-	if testing.Short() {
-		steps = 4_000
+func (p *player) fatal(format string, args ...any) {
+	p.t.Helper()
+	p.t.Fatalf("%s: %s (%s)\n%s", p.game, fmt.Sprintf(format, args...), seeds.Replay(), strings.Join(p.last, "\n"))
+}
+
+func (p *player) pick(n int) int { return p.rng.IntN(n) }
+
+// span is a time of up to n milliseconds, or 0.
+func (p *player) span(n int) int64 { return int64(p.pick(2) * p.pick(n)) }
+
+func (p *player) name() string { return fmt.Sprintf("q%d", p.pick(3)) }
+
+// pass lets time go by in both, and has the reference learn how long backoffs
+// came out, which are drawn.
+func (p *player) pass(d time.Duration) {
+	p.t.Helper()
+	p.sleep(d)
+	p.r.pass(time.Now().UnixMilli())
+	for _, j := range p.r.jobs {
+		if j.loose == 0 {
+			continue
+		}
+		due := int64(p.get(j.id).DueAt)
+		if due < j.loose || due > j.due {
+			p.fatal("job %s comes back at %d, want %d to %d", j.id, due, j.loose, j.due)
+		}
+		j.due, j.loose = due, 0
 	}
-	synctest.Test(t, func(t *testing.T) {
-		disk := waltest.NewDisk()
-		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{SnapshotBytes: 64 << 10}, log: wal.Options{GenerationBytes: 16 << 10}}
-		s.open()
-		defer func() { s.close() }()
-		p := &player{shop: s, m: newModel(), rng: seeds.Rand(t.Name()), of: map[state.LeaseID]state.JobID{}}
-		p.m.pass(state.Millis(time.Now().UnixMilli()))
-		for i := range steps {
-			p.step()
-			if i%1500 != 1499 {
+}
+
+func (p *player) get(id string) engine.JobView {
+	p.t.Helper()
+	parsed, err := state.ParseJobID([]byte(id))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	g := &engine.JobGet{ID: parsed}
+	p.must(g)
+	if !g.Found {
+		p.fatal("job %s is gone, want it in %+v", id, p.r.jobs[id])
+	}
+	if err := p.e.LoadView(&g.Job); err != nil {
+		p.t.Fatal(err)
+	}
+	return g.Job
+}
+
+// refusals are the reference's words for the engine's errors.
+var refusals = map[string]error{
+	"": nil, "ttl": engine.ErrTTLShorter, "draining": engine.ErrDraining, "full": engine.ErrQueueFull, "taken": engine.ErrUniqueTaken,
+	"no lease": engine.ErrNoLease, "no job": engine.ErrNoJob, "busy": engine.ErrBusyJob, "leased": engine.ErrQueueLeased,
+}
+
+func (p *player) wantErr(cmd engine.Command, refusal string) {
+	p.t.Helper()
+	if want := refusals[refusal]; !errors.Is(cmd.Err(), want) || want == nil && cmd.Err() != nil {
+		p.fatal("%T %+v: got %v, want %v", cmd, cmd, cmd.Err(), want)
+	}
+}
+
+// play carries out a command, and then what the reference does for it.
+func (p *player) play(cmd engine.Command, what func(*reference) string) {
+	p.t.Helper()
+	_ = p.do(cmd)
+	p.wantErr(cmd, what(p.r))
+}
+
+func (p *player) step() {
+	switch n := p.pick(100); {
+	case n < 64:
+		p.play(p.command(len(p.r.jobs) > 25))
+	case n < 72:
+		p.transaction()
+	case n < 78:
+		p.operate()
+	case n < 80:
+		p.setUp()
+	case n < 99:
+		p.pass(time.Duration(p.pick(15)) * time.Millisecond)
+	default:
+		if p.pass(time.Duration(p.pick(3000)) * time.Millisecond); p.pick(10) == 0 {
+			p.pass(time.Duration(p.pick(5_000_000)) * time.Millisecond)
+		}
+	}
+}
+
+// command is a random one of those that a job's life is made of, and what the
+// reference does for it. few keeps the number of jobs small.
+func (p *player) command(few bool) (engine.Command, func(*reference) string) {
+	n := p.pick(100)
+	if few {
+		n = 25 + n*3/4
+	}
+	switch {
+	case n < 30:
+		return p.enqueueCommand()
+	case n < 55:
+		return p.fetchCommand()
+	}
+	cmd, what := p.leaseCommand(n)
+	return cmd, what
+}
+
+func (p *player) enqueueCommand() (engine.Command, func(*reference) string) {
+	c := &engine.Enqueue{Payload: []byte(strings.Repeat("x", p.pick(30))), Priority: int8(p.pick(3) - 1)}
+	name := p.name()
+	c.Queue = key(name)
+	ttl, tries, backoff, most := int64(-1), int64(-1), int64(-1), int64(-1)
+	switch p.pick(6) {
+	case 0, 1:
+		c.Delay = state.Millis(p.pick(60))
+	case 2:
+		c.At = engine.Some(state.Millis(p.r.now + int64(p.pick(80)) - 20))
+	}
+	if p.pick(4) == 0 {
+		ttl = p.span(200)
+		c.TTL = engine.Some(state.Millis(ttl))
+	}
+	if p.pick(2) == 0 {
+		tries = int64(p.pick(4))
+		c.Tries = engine.Some(uint16(tries))
+	}
+	if p.pick(3) == 0 {
+		backoff, most = p.span(40), p.span(100)
+		c.Backoff = engine.Some(engine.Backoff{Base: state.Millis(backoff), Max: state.Millis(most)})
+	}
+	if p.pick(3) == 0 {
+		c.Unique, c.For = []byte(fmt.Sprint(p.pick(8))), state.Millis(1+p.pick(100))
+	}
+	if p.pick(2) == 0 {
+		c.Group = []byte(fmt.Sprint("g", p.pick(4)))
+	}
+	return c, func(r *reference) string {
+		j := &refJob{
+			id: c.ID.String(), slot: uint32(c.ID.Slot()), queue: name, payload: string(c.Payload), group: string(c.Group), unique: string(c.Unique),
+			priority: c.Priority, tries: tries, backoff: backoff, most: most,
+		}
+		if p.silent {
+			j.id = fmt.Sprint("none ", r.next()) // it never got one
+		} else if r.jobs[j.id] != nil && !c.Duplicate && c.Err() == nil {
+			p.fatal("job %v twice", c.ID)
+		}
+		duplicate, refusal := r.enqueue(j, int64(c.Delay), int64(c.At.Value), ttl, int64(c.For))
+		if p.answered(c) && refusal == "" && (c.Duplicate != (duplicate != "") || c.Duplicate && j.id != duplicate) {
+			p.fatal("enqueue: got %s, duplicate %v, want %q", j.id, c.Duplicate, duplicate)
+		}
+		if p.answered(c) && !c.Duplicate {
+			p.ids = append(p.ids, c.ID)
+		}
+		return refusal
+	}
+}
+
+func (p *player) fetchCommand() (engine.Command, func(*reference) string) {
+	names := []string{p.name(), p.name()}
+	c := &engine.Fetch{Queues: [][]byte{key(names[0]), key(names[1])}, LeaseMs: state.Millis(p.pick(100)), Count: 1 + p.pick(3)}
+	return c, func(r *reference) string {
+		want := r.fetch(names, int64(c.LeaseMs), c.Count)
+		if len(c.Jobs) != len(want) {
+			p.fatal("fetch: got %d jobs, want %d", len(c.Jobs), len(want))
+		}
+		undeliverable := p.pick(10) == 0
+		for i, j := range want {
+			d := &c.Jobs[i]
+			j.lease = d.Lease.String()
+			p.leases = append(p.leases, d.Lease)
+			got := []any{d.ID.String(), int64(d.Attempt), int64(d.Failures), int64(d.Tries), d.Priority, int64(d.Deadline)}
+			if w := []any{j.id, j.attempt, j.failures, j.tries, j.priority, j.due}; !slices.Equal(got, w) {
+				p.fatal("fetch: got %v, want %v", got, w)
+			}
+			if undeliverable {
 				continue
 			}
-			if err := s.e.Check(); err != nil {
-				t.Fatalf("step %d: %v (%s)", i, err, seeds.Replay())
+			if err := p.e.Load(d); err != nil || string(d.Payload) != j.payload {
+				p.fatal("payload of %s: got %q, %v, want %q", j.id, d.Payload, err, j.payload)
 			}
-			if p.pick(3) == 0 {
-				if err := s.e.Snapshot(t.Context()); err != nil {
-					t.Fatal(err)
+		}
+		if undeliverable {
+			if err := p.e.Wait(p.e.Undeliver(c.Jobs)); err != nil {
+				p.t.Fatal(err)
+			}
+			for _, j := range slices.Backward(want) {
+				if r.held(j.lease) != nil {
+					r.release(j)
 				}
 			}
-			s.counts("q0") // waits for all that was decided, also by turns
-			before := s.dump()
-			if p.pick(2) == 0 {
-				s.reopen()
-			} else { // all that was answered survives the power
-				old := s.e
-				disk = disk.Crash(func(int) waltest.Keep { return waltest.Keep{} })
-				s.fs = disk
-				s.open()
-				_ = old.Close(context.Background())
+		}
+		return ""
+	}
+}
+
+// recent is one of the last n of all, the zero value where there is none.
+func recent[T any](p *player, all []T, n int) (one T) {
+	if len(all) > 0 {
+		one = all[max(0, len(all)-1-p.pick(n))]
+	}
+	return one
+}
+
+// leaseCommand is a command on a lease or job, those that take part in
+// transactions.
+func (p *player) leaseCommand(n int) (engine.Command, func(*reference) string) {
+	lease := recent(p, p.leases, 12)
+	// on does something to the job of the lease, if it holds.
+	on := func(do func(*reference, *refJob)) func(*reference) string {
+		return func(r *reference) string {
+			j := r.held(lease.String())
+			if j == nil {
+				return "no lease"
 			}
-			s.differ(fmt.Sprintf("step %d, after the restart (%s)", i, seeds.Replay()), placeless(s.dump()), placeless(before))
-			s.turn()
-			p.m.pass(state.Millis(time.Now().UnixMilli()))
+			do(r, j)
+			return ""
+		}
+	}
+	switch {
+	case n < 70:
+		if p.pick(4) > 0 {
+			return &engine.Ack{Leases: []state.LeaseID{lease}}, on(func(r *reference, j *refJob) { r.remove(j, "Acked") })
+		}
+		c := &engine.Ack{Leases: []state.LeaseID{lease, recent(p, p.leases, 12), lease}}
+		return c, func(r *reference) string {
+			for i, lease := range c.Leases {
+				j := r.held(lease.String())
+				if j != nil {
+					r.remove(j, "Acked")
+				}
+				if p.answered(c) && len(c.Done) == 3 && c.Done[i] != (j != nil) {
+					p.fatal("ack: got %v for the lease %d, want %v", c.Done, i, j != nil)
+				}
+			}
+			return ""
+		}
+	case n < 81:
+		c, delay := &engine.Nack{Lease: lease}, int64(-1)
+		if p.pick(2) == 0 {
+			delay = p.span(50)
+			c.Delay = engine.Some(state.Millis(delay))
+		}
+		if p.pick(2) == 0 {
+			c.Reason = []byte(fmt.Sprint("why", p.pick(3)))
+		}
+		return c, on(func(r *reference, j *refJob) { r.fail(j, "Nacked", delay, string(c.Reason)) })
+	case n < 87:
+		return &engine.Release{Lease: lease}, on((*reference).release)
+	case n < 90:
+		return &engine.Bury{Lease: lease, Reason: []byte("no")}, on(func(r *reference, j *refJob) {
+			r.count(j, "Buried")
+			r.bury(j, "no")
+		})
+	case n < 94:
+		c := &engine.Extend{Lease: lease, LeaseMs: state.Millis(p.span(100))}
+		return c, on(func(r *reference, j *refJob) {
+			if j.due = r.now + int64(c.LeaseMs); p.answered(c) && int64(c.Deadline) != j.due {
+				p.fatal("extend: got %d, want %d", c.Deadline, j.due)
+			}
+		})
+	}
+	c := &engine.JobDelete{IDs: []state.JobID{recent(p, p.ids, 30), recent(p, p.ids, 30)}}
+	return c, func(r *reference) string {
+		n := 0
+		for _, id := range c.IDs {
+			if j := r.jobs[id.String()]; j != nil {
+				r.remove(j, "Deleted")
+				n++
+			}
+		}
+		if p.answered(c) && c.Deleted != n {
+			p.fatal("delete: got %d, want %d", c.Deleted, n)
+		}
+		return ""
+	}
+}
+
+// transaction plays some commands at once. The reference tries them on a copy.
+func (p *player) transaction() {
+	m := &engine.Multi{}
+	var whats []func(*reference) string
+	for range 1 + p.pick(4) {
+		var cmd engine.Command
+		var what func(*reference) string
+		if p.pick(3) == 0 && len(p.r.jobs) < 30 {
+			cmd, what = p.enqueueCommand()
+		} else {
+			cmd, what = p.leaseCommand(55 + p.pick(45))
+		}
+		m.Commands, whats = append(m.Commands, cmd), append(whats, what)
+	}
+	_ = p.do(m)
+	tried := p.r.copy()
+	p.silent = m.Err() != nil
+	defer func() { p.silent = false }()
+	for i, what := range whats {
+		if refusal := what(tried); refusal != "" {
+			abort, ok := errors.AsType[*engine.AbortError](m.Err())
+			if !ok || abort.Index != i || abort.Err != refusals[refusal] {
+				p.fatal("transaction: got %v, want command %d: %v", m.Err(), i+1, refusals[refusal])
+			}
+			return
+		}
+	}
+	if m.Err() != nil {
+		p.fatal("transaction: got %v, want it done", m.Err())
+	}
+	p.r = tried
+}
+
+// operate is a random command of an operator on jobs.
+func (p *player) operate() {
+	if n := p.pick(10); n < 7 {
+		p.edit(n)
+		return
+	} else if n < 9 {
+		p.redrive()
+		return
+	}
+	name, place := p.name(), []string{"ready", "delayed", "dead"}[p.pick(3)]
+	c := &engine.QueuePurge{Queue: key(name), Places: []state.Place{places[place]}}
+	if err := p.e.Purge(p.t.Context(), c); err != nil {
+		p.t.Fatal(err)
+	}
+	all := p.r.in(name, place)
+	for _, j := range all {
+		p.r.remove(j, "Deleted")
+	}
+	if c.Removed != int64(len(all)) {
+		p.fatal("purge of %s: got %d, want %d", place, c.Removed, len(all))
+	}
+}
+
+var places = map[string]state.Place{"ready": state.Ready, "delayed": state.Delayed, "leased": state.Leased, "dead": state.Dead}
+
+func (p *player) edit(n int) {
+	id, to := recent(p, p.ids, 30), p.name()
+	c := &engine.JobEdit{ID: id, Delay: state.Millis(p.span(100)), Priority: int8(p.pick(3) - 1), Payload: []byte(strings.Repeat("y", p.pick(40))), Queue: key(to)}
+	do := func(r *reference, j *refJob) string { return r.delay(j, 0) }
+	c.Kind = engine.EditRun
+	switch n {
+	case 1, 2:
+		c.Kind = engine.EditDelay
+		do = func(r *reference, j *refJob) string { return r.delay(j, int64(c.Delay)) }
+	case 3:
+		c.Kind = engine.EditPriority
+		do = func(r *reference, j *refJob) string { r.setPriority(j, c.Priority); return "" }
+	case 4:
+		c.Kind = engine.EditPayload
+		do = func(r *reference, j *refJob) string {
+			if more := int64(len(c.Payload) - len(j.payload)); j.place != "dead" && more > 0 && r.full(j.queue, 0, more) {
+				return "full"
+			}
+			j.payload = string(c.Payload)
+			return ""
+		}
+	case 5, 6:
+		c.Kind = engine.EditMove
+		do = func(r *reference, j *refJob) string { return r.move(j, to) }
+	}
+	p.play(c, func(r *reference) string {
+		switch j := r.jobs[id.String()]; {
+		case j == nil:
+			return "no job"
+		case j.place == "leased":
+			return "busy"
+		default:
+			return do(r, j)
 		}
 	})
+}
+
+func (p *player) redrive() {
+	from, to := p.name(), p.name()
+	c := &engine.QueueRedrive{Queue: key(from), To: key(to), Count: int64(p.pick(4))}
+	tries, ttl := int64(-1), int64(0)
+	if p.pick(2) == 0 {
+		tries = int64(p.pick(3))
+		c.Tries = engine.Some(uint16(tries))
+	}
+	if p.pick(3) == 0 {
+		ttl = int64(1 + p.pick(200))
+		c.TTL = engine.Some(state.Millis(ttl))
+	}
+	if err := p.e.Redrive(p.t.Context(), c); err != nil {
+		p.t.Fatal(err)
+	}
+	moved, refusal := p.r.redrive(from, to, int(c.Count), tries, ttl)
+	p.wantErr(c, refusal)
+	if c.Moved != int64(moved) {
+		p.fatal("redrive: got %d, want %d", c.Moved, moved)
+	}
+}
+
+// setUp is a random command on a queue.
+func (p *player) setUp() {
+	name := p.name()
+	switch n := p.pick(12); {
+	case n < 2:
+		c := &engine.QueuePause{Queue: key(name), For: state.Millis(p.span(80))}
+		p.play(c, func(r *reference) string {
+			r.queue(name).paused = r.now + int64(c.For)
+			if c.For == 0 {
+				r.queue(name).paused = math.MaxInt64
+			}
+			return ""
+		})
+	case n < 5:
+		p.play(&engine.QueueResume{Queue: key(name)}, func(r *reference) string {
+			if q := r.queues[name]; q != nil {
+				q.paused = 0
+			}
+			return ""
+		})
+	case n < 8:
+		c := &engine.QueueSet{Queue: key(name), Which: state.SettingSet(p.rng.Uint32()) & (2*state.SetDeadFor - 1)}
+		from := reflect.ValueOf(&c.Settings).Elem()
+		var v [11]int64
+		for i, most := range []int{4, 100, 40, 100, 12, 200, 4, 5, 60, 4, 300} {
+			v[i] = int64(p.pick(3) / 2 * p.pick(most))
+			if f := from.Field(i); f.CanInt() {
+				f.SetInt(v[i])
+			} else {
+				f.SetUint(uint64(v[i]))
+			}
+		}
+		p.play(c, func(r *reference) string { r.set(name, uint16(c.Which), v); return "" })
+	case n < 10:
+		p.play(&engine.QueueReset{Queue: key(name)}, func(r *reference) string {
+			if q := r.queues[name]; q != nil && q.refSettings != (refSettings{}) {
+				q.refSettings, q.rateFrom, q.rateUsed = refSettings{}, 0, 0
+			}
+			return ""
+		})
+	case n < 11:
+		c := &engine.QueueDelete{Queue: key(name)}
+		p.play(c, func(r *reference) string {
+			if c.Found != (r.queues[name] != nil) {
+				p.fatal("delete of a queue: got %v", c.Found)
+			}
+			if len(r.in(name, "leased")) > 0 {
+				return "leased"
+			}
+			r.delete(name)
+			return ""
+		})
+	default:
+		c := &engine.Drain{On: !p.r.draining && p.pick(3) == 0}
+		p.play(c, func(r *reference) string { r.draining = c.On; return "" })
+	}
+}
+
+// compare looks at everything.
+func (p *player) compare() {
+	p.t.Helper()
+	list := &engine.QueueList{Pool: state.DefaultPool, Match: []byte("q*")}
+	p.must(list)
+	if len(list.Keys) != len(p.r.queues) {
+		p.fatal("queues: got %v, want %v", list.Keys, p.r.queues)
+	}
+	for name := range p.r.queues {
+		p.compareQueue(name)
+	}
+	for name, c := range p.r.crons {
+		info := &engine.QueueInfo{Queue: key(name)}
+		if p.must(info); info.Info.Totals.Enqueued != c.fired {
+			p.fatal("cron %s fired %d times, want %d", name, info.Info.Totals.Enqueued, c.fired)
+		}
+	}
+}
+
+func (p *player) compareQueue(name string) {
+	p.t.Helper()
+	info := &engine.QueueInfo{Queue: key(name)}
+	p.must(info)
+	v := reflect.ValueOf(info.Info.Totals)
+	for i := range v.NumField() {
+		if what := v.Type().Field(i).Name; v.Field(i).Uint() != p.r.totals[[2]string{name, what}] {
+			p.fatal("%s of %s: got %d, want %d", what, name, v.Field(i).Uint(), p.r.totals[[2]string{name, what}])
+		}
+	}
+	if _, bytes := p.r.size(name); info.Info.Bytes != bytes || info.Info.Paused != (p.r.queues[name].paused > p.r.now) {
+		p.fatal("%s: got %+v, want %d bytes, %+v", name, info.Info, bytes, p.r.queues[name])
+	}
+	for place, number := range places {
+		var got []string
+		peek := &engine.QueuePeek{Queue: key(name), Place: number, Count: 1 + p.pick(20)}
+		for {
+			p.must(peek)
+			for i := range peek.Jobs {
+				got = append(got, peek.Jobs[i].ID.String())
+				p.e.ForgetView(&peek.Jobs[i])
+			}
+			if peek.Next == nil {
+				break
+			}
+			peek.After = peek.Next
+		}
+		var want []string
+		for _, j := range p.r.in(name, place) {
+			want = append(want, j.id)
+		}
+		if !slices.Equal(got, want) {
+			p.fatal("%s in %s: got %v, want %v", place, name, got, want)
+		}
+		if len(want) > 0 {
+			p.compareJob(p.r.jobs[want[p.pick(len(want))]])
+		}
+	}
+}
+
+func (p *player) compareJob(j *refJob) {
+	p.t.Helper()
+	v := p.get(j.id)
+	got := []any{
+		string(v.Payload), v.Place, v.Priority, int64(v.Attempt), int64(v.Failures), int64(v.Tries), int64(v.Backoff.Base), int64(v.Backoff.Max),
+		int64(cmp.Or(v.DueAt, v.Deadline)), int64(v.ExpiresAt), v.Reason, string(v.Unique), string(v.Group),
+	}
+	want := []any{
+		j.payload, places[j.place], j.priority, j.attempt, j.failures, j.tries, j.backoff, j.most,
+		j.due, j.expires, j.reason, j.unique, j.group,
+	}
+	if !slices.Equal(got, want) {
+		p.fatal("job %s: got %v, want %v", j.id, got, want)
+	}
 }
