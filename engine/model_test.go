@@ -52,22 +52,16 @@ type player struct {
 	game   string
 	ids    []state.JobID
 	leases []state.LeaseID
-	last   []string // commands, the latest at the end
-	silent bool     // an aborted transaction's commands have no answers
+	last   []engine.Command // the latest at the end
+	silent bool             // an aborted transaction's commands have no answers
 }
 
 func (p *player) answered(cmd engine.Command) bool { return cmd.Err() == nil && !p.silent }
 
 // do notes the command for a failure's message.
 func (p *player) do(cmd engine.Command) error {
-	p.t.Helper()
-	err := p.shop.do(cmd)
-	p.note("%T %+v", cmd, cmd)
-	return err
-}
-
-func (p *player) note(format string, args ...any) {
-	p.last = append(p.last[max(0, len(p.last)-10):], fmt.Sprintf(format, args...))
+	p.last = append(p.last[max(0, len(p.last)-10):], cmd)
+	return p.shop.do(cmd)
 }
 
 func play(t *testing.T, game string, steps int) {
@@ -133,7 +127,10 @@ var bodyPlace = regexp.MustCompile(`(?m)^now=[0-9]+| body=[0-9/+a-f]+|^ *generat
 
 func (p *player) fatal(format string, args ...any) {
 	p.t.Helper()
-	p.t.Fatalf("%s: %s (%s)\n%s", p.game, fmt.Sprintf(format, args...), seeds.Replay(), strings.Join(p.last, "\n"))
+	for _, cmd := range p.last {
+		p.t.Logf("%T %+v", cmd, cmd)
+	}
+	p.t.Fatalf("%s: %s (%s)", p.game, fmt.Sprintf(format, args...), seeds.Replay())
 }
 
 func (p *player) pick(n int) int { return p.rng.IntN(n) }

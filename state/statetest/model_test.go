@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"testing"
 
+	"pawl/internal/seeds"
 	"pawl/state/statetest"
 )
 
 var steps = flag.Uint64("steps", 200_000, "random steps that TestRandom makes")
 
-// Seeds are fixed: a run that fails once fails always.
+// The seeds follow from the commit's: a run that fails once fails always.
 func TestRandom(t *testing.T) {
 	const parts, perRun = 4, 2000
 	runs := *steps / parts / perRun
@@ -21,7 +22,8 @@ func TestRandom(t *testing.T) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
 			for run := range runs {
-				if statetest.Random(t, part*1_000_000+run, perRun); t.Failed() {
+				if statetest.Random(t, seeds.Nth(t.Name(), int(run)), perRun); t.Failed() {
+					t.Log(seeds.Replay())
 					return
 				}
 			}
