@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pawl/acl"
+	"pawl/engine"
 	"pawl/server/resp"
 )
 
@@ -21,8 +22,8 @@ var update = flag.Bool("update", false, "rewrite the replies in testdata")
 // for each file. Replies are indented; the other lines are
 //
 //	# a comment
-//	! password X, ! user NAME RULES…, ! loading, ! backups, ! payload BYTES:
-//	  how the daemon is started, at the top
+//	! password X, ! user NAME RULES…, ! loading, ! backups, ! payload BYTES,
+//	! queues N, ! memory BYTES: how the daemon is started, at the top
 //	> COMMAND…     connection a sends it; the reply follows
 //	b> COMMAND…    another connection does
 //	> COMMAND… &   the reply is not waited for; "a<" takes it later
@@ -85,6 +86,7 @@ type play struct {
 func playDialogue(t *testing.T, text string) string {
 	p := &play{t: t, peers: make(map[string]*peer)}
 	opt, loading := resp.Options{}, false
+	var engineOpt engine.Options
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for n, line := range lines {
 		if strings.HasPrefix(line, "  ") {
@@ -108,6 +110,10 @@ func playDialogue(t *testing.T, text string) string {
 				opt.BackupDir = t.TempDir()
 			case "payload":
 				opt.Limits.PayloadBytes, _ = strconv.Atoi(words[1])
+			case "queues":
+				engineOpt.MaxQueues, _ = strconv.Atoi(words[1])
+			case "memory":
+				engineOpt.MaxMemory, _ = strconv.ParseInt(words[1], 10, 64)
 			}
 			continue
 		}
@@ -118,7 +124,9 @@ func playDialogue(t *testing.T, text string) string {
 			if loading {
 				p.d = startLoading(t, opt)
 			} else {
-				p.d = startDaemon(t, opt)
+				p.d = startLoading(t, opt)
+				p.d.engineOpt = engineOpt
+				p.d.openEngine()
 			}
 		}
 		if reply, ok := p.line(line); ok {
@@ -169,11 +177,7 @@ func (p *play) line(line string) (reply string, ok bool) {
 	case "<":
 		return p.show(c.reply()), true
 	case ">>":
-		raw, err := strconv.Unquote(m[3])
-		if err != nil {
-			p.t.Fatalf("%s: %v", line, err)
-		}
-		c.send(raw)
+		c.send(strings.Join(p.words(m[3]), ""))
 		return p.show(c.reply()), true
 	}
 	text, later := strings.CutSuffix(m[3], " &")

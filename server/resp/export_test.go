@@ -1,11 +1,16 @@
 package resp
 
+import "strings"
+
 // CommandRow is a row of the table, for the test of the documents.
 type CommandRow struct {
+	Name      string // with its container's
 	Usage     string // name and syntax, as documented
 	Summary   string
 	Rights    string // class, or everybody
 	Container bool
+	Refused   bool // it is never carried out
+	Harmless  bool // it takes any arguments and is never refused
 }
 
 // CommandRows are all rows but HELP.
@@ -18,6 +23,7 @@ func CommandRows() (rows []CommandRow) {
 		if cmd.parent != nil {
 			usage = cmd.parent.name + " " + usage
 		}
+		name := usage
 		if cmd.syntax != "" {
 			usage += " " + cmd.syntax
 		}
@@ -30,7 +36,10 @@ func CommandRows() (rows []CommandRow) {
 				rights = c.name
 			}
 		}
-		rows = append(rows, CommandRow{usage, cmd.summary, rights, cmd.sub != nil && cmd.run == nil})
+		rows = append(rows, CommandRow{
+			Name: name, Usage: usage, Summary: cmd.summary, Rights: rights, Container: cmd.sub != nil && cmd.run == nil,
+			Refused: strings.HasPrefix(cmd.summary, "Is refused"), Harmless: cmd.most == 0 && (cmd.arity == -1 || cmd.arity == -2 && cmd.parent != nil),
+		})
 	}
 	return rows
 }
@@ -44,3 +53,17 @@ func SyntaxErrors() (bad []string) {
 	}
 	return bad
 }
+
+// EngineRefusals are the error lines for what the engine refuses.
+func EngineRefusals() (lines []string) {
+	for _, r := range replies {
+		lines = append(lines, r.word+" "+r.err.Error())
+	}
+	return lines
+}
+
+// ReplyError is the error line for an engine's error.
+func ReplyError(err error) (line string, known bool) { return replyError(err) }
+
+// SplitCommand takes a frame apart.
+func SplitCommand(packet []byte) ([][]byte, error) { return splitCommand(packet, nil) }

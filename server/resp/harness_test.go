@@ -24,12 +24,13 @@ const patience = 30 * time.Second
 
 // daemon is a server on loopback, with a real engine unless it is loading.
 type daemon struct {
-	t    testing.TB
-	s    *resp.Server
-	e    *engine.Engine
-	addr string
-	dir  string
-	stop func()
+	engineOpt engine.Options
+	t         testing.TB
+	s         *resp.Server
+	e         *engine.Engine
+	addr      string
+	dir       string
+	stop      func()
 
 	grace  time.Duration // of Shutdown
 	cutOff bool          // it did not suffice
@@ -101,7 +102,7 @@ func (d *daemon) openEngine() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.e, err = engine.New(engine.Options{}, engine.Start{
+	d.e, err = engine.New(d.engineOpt, engine.Start{
 		State: store.State, Log: log, End: store.End,
 		Dir: store.Dir, LogDir: store.LogDir(), SnapshotDir: store.SnapshotDir(),
 		Store: store.Identity.ID, History: store.Identity.History,
