@@ -54,6 +54,7 @@ func layers() []layer {
 		{"soak", "a mixed load for long, with restarts, resources watched", runSoak},
 		{"unique", "resent enqueues with unique keys under kills: one job a key", runUnique},
 		{"multi", "transactions under kills: tokens neither lost nor doubled", runMulti},
+		{"http", "lmstfy's HTTP API under kills: the sums at the end", runHTTP},
 		{"disk", "power cuts on a disk that sees every block write", runDisk},
 		{"sick", "a disk that fails at its k-th block write", runSick},
 		{"planted", "bugs laid over the source, each of which must be caught", runPlanted},
