@@ -30,6 +30,7 @@ type Server struct {
 // process is one program of a server.
 type process struct {
 	cmd    *exec.Cmd
+	ready  func(context.Context) error // nil when it answers
 	output output
 	done   chan struct{} // closed when the process has ended
 }
@@ -114,7 +115,7 @@ func start(ctx context.Context, o StartOptions) (*Server, error) {
 
 // launch starts one program of the server and waits until ready says nil.
 func (s *Server) launch(ctx context.Context, name string, args []string, ready func(context.Context) error) error {
-	p := &process{cmd: exec.Command(name, args...), done: make(chan struct{})}
+	p := &process{cmd: exec.Command(name, args...), ready: ready, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)

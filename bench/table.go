@@ -50,7 +50,7 @@ type TableOptions struct {
 func RunTable(ctx context.Context, o TableOptions) (Table, error) {
 	t := Table{
 		Date:    time.Now().UTC().Truncate(time.Second),
-		Machine: fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()),
+		Machine: machine(),
 	}
 	for _, workload := range o.Workloads {
 		for _, pipeline := range o.Pipelines {
@@ -69,6 +69,11 @@ func RunTable(ctx context.Context, o TableOptions) (Table, error) {
 		}
 	}
 	return t, nil
+}
+
+// machine is the class of this machine.
+func machine() string {
+	return fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }
 
 // ErrTable is in the error about a table that cannot be right.

@@ -29,13 +29,14 @@ type benchFlags struct {
 	dir, sync        string
 	serve            []string
 	runs             int
+	delay            time.Duration
 	asJSON, asTable  bool
 	commandLine      string
 }
 
 func benchCommand() subcommand {
 	return subcommand{
-		name: "bench", args: "WORKLOAD[,WORKLOAD]…|chart FILE…", summary: "load a daemon and measure it, alone or against another server",
+		name: "bench", args: "WORKLOAD[,WORKLOAD]…|footprint|chart FILE…", summary: "load a daemon and measure it, alone or against another server",
 		group: groupTools,
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			fs := newFlagSet("bench")
@@ -47,9 +48,10 @@ func benchCommand() subcommand {
 			fs.IntVar(&o.Payload, "payload", 100, "bytes of a payload")
 			fs.DurationVar(&o.Duration, "duration", 10*time.Second, "measured time of a run")
 			fs.DurationVar(&o.Warmup, "warmup", time.Second, "before it, not counted")
-			fs.IntVar(&o.Jobs, "jobs", 200_000, "backlog: jobs to enqueue beforehand")
+			fs.IntVar(&o.Jobs, "jobs", 200_000, "backlog, footprint: jobs to enqueue beforehand")
+			fs.DurationVar(&f.delay, "delay", 0, "footprint: of each job, 0 makes them ready")
 			fs.Uint64Var(&o.Seed, "seed", 1, "of payloads and random choices")
-			fs.IntVar(&f.runs, "runs", 1, "how often each; with --against, pairs of runs")
+			fs.IntVar(&f.runs, "runs", 1, "how often each; with --against, pairs of runs; footprint: kills and starts")
 			fs.BoolVar(&f.start, "start", false, "start the daemon, in a temporary directory")
 			fs.StringVar(&f.dir, "data", "", "start: where that directory goes; it should be on the disk to be measured")
 			fs.StringVar(&f.sync, "sync", "always", "start: always or never")
@@ -71,6 +73,9 @@ func benchCommand() subcommand {
 				if err := wantArgs(args, 1, 1); err != nil {
 					return err
 				}
+				if args[0] == "footprint" {
+					return f.footprint(ctx, e)
+				}
 				f.commandLine = benchLine(fs, args[0])
 				return f.run(ctx, e, strings.Split(args[0], ","))
 			}
@@ -90,6 +95,29 @@ func benchLine(fs *pflag.FlagSet, workloads string) string {
 		}
 	})
 	return strings.ReplaceAll(line, "--start true", "--start")
+}
+
+// footprint fills daemons of its own with waiting jobs.
+func (f *benchFlags) footprint(ctx context.Context, e *env) error {
+	if f.target != "pawl" || f.addr != "" || f.against != "" || f.options.Payload < 1 || f.options.Jobs < 1 || f.delay < 0 {
+		return usagef("footprint starts a daemon of its own and takes --jobs, --payload, --delay, --runs, --data and --serve-flag")
+	}
+	o := bench.FootprintOptions{
+		Dir: f.dir, Flags: f.serve, Jobs: f.options.Jobs, Payload: f.options.Payload, Delay: f.delay, Starts: f.runs,
+	}
+	if !f.asJSON && isTerminal(e.stderr) {
+		o.Step = func(what string) { fmt.Fprintf(e.stderr, "\r\x1b[K%s", what) }
+	}
+	result, err := bench.MeasureFootprint(ctx, o)
+	clearLine(e)
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		return printJSON(e.stdout, result)
+	}
+	result.Print(e.stdout)
+	return nil
 }
 
 func drawChart(e *env, files []string) error {

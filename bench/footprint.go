@@ -1,0 +1,335 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// FootprintOptions say what Footprint fills a daemon with.
+type FootprintOptions struct {
+	Binary  string        // the pawl program; empty is this process's
+	Dir     string        // below which the data goes, as StartOptions.Dir
+	Flags   []string      // further ones for pawl serve
+	Jobs    int           // that wait; 0 is 1,000,000
+	Payload int           // bytes; 0 is 100
+	Delay   time.Duration // of each job; 0 makes them ready
+	Starts  int           // how often it is killed and started again; 0 is 3
+	Conns   int           // that fill it, with 256 jobs in flight each; 0 is 4
+	Step    func(what string)
+}
+
+// Footprint is what waiting jobs cost. Memory is resident bytes of the daemon's
+// process, collector and all; a Job's is what is beyond the empty daemon.
+type Footprint struct {
+	Date    time.Time `json:"date"`
+	Machine string    `json:"machine"`
+	Jobs    int       `json:"jobs"`
+	Payload int       `json:"payload_bytes"`
+	Delay   float64   `json:"delay_seconds"`
+
+	Empty      int64  `json:"rss_empty"`
+	Filled     int64  `json:"rss_filled"`    // right after the last job was enqueued
+	Snapshot   int64  `json:"rss_snapshot"`  // the most while a snapshot was written beside a load of enqueues and cycles
+	Restarted  int64  `json:"rss_restarted"` // after the last restart, the first job fetched
+	DiskBytes  int64  `json:"disk_bytes"`    // of the directory when it was full
+	Written    int64  `json:"written_bytes"` // to disk by the time it was full, as the kernel counts for the process
+	Enqueued   int    `json:"enqueued"`      // by the time of the kill, with those beside the snapshot and for the log's tail
+	FillSecond Spread `json:"filled_per_second"`
+	// Restart is from kill -9 until the first FETCH was answered, in seconds; the
+	// log behind the snapshot held almost as much as the daemon lets it.
+	Restart Spread `json:"restart_seconds"`
+}
+
+// PerJob is how many bytes of rss each job has beyond the empty daemon.
+func (f *Footprint) PerJob(rss int64) float64 { return float64(rss-f.Empty) / float64(f.Jobs) }
+
+// Print prints it for people.
+func (f *Footprint) Print(w io.Writer) {
+	kind := "ready"
+	if f.Delay > 0 {
+		kind = "delayed"
+	}
+	const mib = 1 << 20
+	fmt.Fprintf(w, "%s, %s: %d %s jobs of %d bytes\n", f.Date.Format(time.DateOnly), f.Machine, f.Jobs, kind, f.Payload)
+	fmt.Fprintf(w, "empty daemon              %6d MiB\n", f.Empty/mib)
+	fmt.Fprintf(w, "right after enqueuing     %6d MiB, %5.1f bytes a job\n", f.Filled/mib, f.PerJob(f.Filled))
+	fmt.Fprintf(w, "while a snapshot is made  %6d MiB, %5.1f bytes a job, %.2f times that\n", f.Snapshot/mib, f.PerJob(f.Snapshot), f.PerJob(f.Snapshot)/f.PerJob(f.Filled))
+	fmt.Fprintf(w, "after a restart           %6d MiB, %5.1f bytes a job\n", f.Restarted/mib, f.PerJob(f.Restarted))
+	fmt.Fprintf(w, "kill -9 to first FETCH    %6.2f s (%.2f to %.2f)\n", f.Restart.Median, f.Restart.Min, f.Restart.Max)
+	fmt.Fprintf(w, "disk                      %6d MiB, %.2f times the payloads; written %.2f times\n",
+		f.DiskBytes/mib, float64(f.DiskBytes)/float64(f.Jobs*f.Payload), float64(f.Written)/float64(f.Jobs*f.Payload))
+	fmt.Fprintf(w, "enqueued a second         %6.0f (%.0f to %.0f)\n", f.FillSecond.Median, f.FillSecond.Min, f.FillSecond.Max)
+}
+
+// The daemon begins a snapshot when this much log is behind the last.
+const snapshotBytes = 64 << 20
+
+// MeasureFootprint starts a daemon, fills it, writes a snapshot under load, and
+// kills and starts it, and measures all the way. It needs /proc.
+func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err error) {
+	o.Jobs, o.Payload = orElse(o.Jobs, 1_000_000), orElse(o.Payload, 100)
+	o.Starts, o.Conns = orElse(o.Starts, 3), orElse(o.Conns, 4)
+	f = Footprint{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(), Jobs: o.Jobs, Payload: o.Payload, Delay: o.Delay.Seconds()}
+	o.say("starting")
+	s, err := Start(ctx, StartOptions{Kind: "pawl", Dir: o.Dir, Sync: "always", Binary: o.Binary, Flags: append([]string{"--verify-bodies", "0"}, o.Flags...)})
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	if f.Empty, err = s.rss(); err != nil {
+		return f, err
+	}
+	o.say("filling")
+	if f.FillSecond, err = o.fill(ctx, s, "footprint", o.Jobs, o.Delay); err != nil {
+		return f, err
+	}
+	if f.Filled, err = s.rss(); err != nil {
+		return f, err
+	}
+	if f.Written, err = s.written(); err != nil {
+		return f, err
+	}
+	if f.DiskBytes, err = s.disk(); err != nil {
+		return f, err
+	}
+	o.say("writing a snapshot")
+	if f.Snapshot, err = o.snapshotUnderLoad(ctx, s); err != nil {
+		return f, err
+	}
+	tail := snapshotBytes * 9 / 10 / (o.Payload + 40)
+	o.say("filling the log's tail")
+	if _, err = o.fill(ctx, s, "tail", tail, o.Delay); err != nil {
+		return f, err
+	}
+	f.Enqueued = o.Jobs + tail
+	var took []float64
+	for range o.Starts {
+		o.say("killing and starting")
+		began := time.Now()
+		if err := s.restart(ctx); err != nil {
+			return f, err
+		}
+		if err := o.firstFetch(ctx, s); err != nil {
+			return f, err
+		}
+		took = append(took, time.Since(began).Seconds())
+	}
+	f.Restart = NewSpread(took)
+	f.Restarted, err = s.rss()
+	return f, err
+}
+
+func orElse(n, usual int) int {
+	if n == 0 {
+		return usual
+	}
+	return n
+}
+
+func (o *FootprintOptions) say(what string) {
+	if o.Step != nil {
+		o.Step(what)
+	}
+}
+
+// fill enqueues jobs and returns how many there were in each second.
+func (o *FootprintOptions) fill(ctx context.Context, s *Server, queue string, jobs int, delay time.Duration) (rates Spread, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	done := make(chan int, o.Conns)
+	for i := range o.Conns {
+		share := jobs / o.Conns
+		if i < jobs%o.Conns {
+			share++
+		}
+		wg.Go(func() {
+			if err := fillShare(ctx, s.Target.(Pawl), queue, share, o.Payload, delay, done); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	var perSecond []float64
+	began, last, n, total := time.Now(), time.Now(), 0, 0
+	for k := range done {
+		n, total = n+k, total+k
+		if took := time.Since(last); took >= time.Second {
+			perSecond = append(perSecond, float64(n)/took.Seconds())
+			n, last = 0, time.Now()
+		}
+	}
+	if len(perSecond) == 0 {
+		perSecond = append(perSecond, float64(total)/time.Since(began).Seconds())
+	}
+	return NewSpread(perSecond), context.Cause(ctx)
+}
+
+// fillShare enqueues jobs over one connection, 256 in a write, and tells done.
+func fillShare(ctx context.Context, target Pawl, queue string, jobs, payload int, delay time.Duration, done chan<- int) error {
+	w, err := dial(ctx, target.Addr)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	args := [][]byte{[]byte("ENQUEUE"), []byte(queue), bytes.Repeat([]byte("x"), payload)}
+	if delay > 0 {
+		args = append(args, []byte("DELAY"), nil)
+	}
+	for i := 0; i < jobs && ctx.Err() == nil; {
+		n := min(jobs-i, 256)
+		for k := range n {
+			if delay > 0 {
+				// Spread over the last tenth, in no order, as delays are.
+				ms := delay.Milliseconds()
+				ms -= int64(uint32(i+k)*2654435761) % max(ms/10, 1)
+				args[len(args)-1] = strconv.AppendInt(nil, ms, 10)
+			}
+			w.command(args...)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		for range n {
+			if err := w.skip(); err != nil {
+				return err
+			}
+		}
+		i += n
+		done <- n
+	}
+	return ctx.Err()
+}
+
+// snapshotUnderLoad asks for a snapshot beside enqueues and cycles, and returns
+// the most memory that the daemon had until it was written.
+func (o *FootprintOptions) snapshotUnderLoad(ctx context.Context, s *Server) (most int64, err error) {
+	w, err := dial(ctx, s.Target.(Pawl).Addr)
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	loadCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	loaded := make(chan error, 1)
+	go func() {
+		_, err := Run(loadCtx, Options{Workload: Cycle, Target: s.Target, Conns: 16, Payload: o.Payload, Duration: time.Hour, Warmup: -1})
+		loaded <- err
+	}()
+	written := make(chan error, 1)
+	go func() {
+		w.command([]byte("SNAPSHOT"))
+		written <- errors.Join(w.Flush(), w.skip())
+	}()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		rss, err := s.rss()
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, rss)
+		select {
+		case err := <-written:
+			cancel()
+			if loadErr := <-loaded; !errors.Is(loadErr, context.Canceled) {
+				err = errors.Join(err, loadErr)
+			}
+			return most, err
+		case <-ticker.C:
+		}
+	}
+}
+
+// firstFetch takes a job; of delayed ones there may be none.
+func (o *FootprintOptions) firstFetch(ctx context.Context, s *Server) error {
+	c, err := s.Target.Dial(ctx, "footprint")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.Fetch()
+	if err := c.Flush(); err != nil {
+		return err
+	}
+	_, found, err := c.ReadFetch()
+	if err == nil && !found && o.Delay == 0 {
+		err = errors.New("no job after the restart")
+	}
+	return err
+}
+
+// restart kills the server's last program and starts it again on its data. It
+// returns when it answers.
+func (s *Server) restart(ctx context.Context) error {
+	last := s.procs[len(s.procs)-1]
+	if err := last.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-last.done
+	s.procs = s.procs[:len(s.procs)-1]
+	return s.launch(ctx, last.cmd.Path, last.cmd.Args[1:], last.ready)
+}
+
+// pid is the process whose memory is measured.
+func (s *Server) pid() int { return s.procs[len(s.procs)-1].cmd.Process.Pid }
+
+// rss is the resident memory of the server's process in bytes.
+func (s *Server) rss() (int64, error) {
+	return procNumber(fmt.Sprintf("/proc/%d/status", s.pid()), "VmRSS:", 1<<10)
+}
+
+// written is how many bytes the server's process has caused to be sent to disk.
+func (s *Server) written() (int64, error) {
+	return procNumber(fmt.Sprintf("/proc/%d/io", s.pid()), "write_bytes:", 1)
+}
+
+// procNumber is the number behind a name in a file of /proc, in its unit.
+func procNumber(file, name string, unit int64) (int64, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(b) {
+		if fields := bytes.Fields(line); len(fields) > 1 && string(fields[0]) == name {
+			n, err := strconv.ParseInt(string(fields[1]), 10, 64)
+			return n * unit, err
+		}
+	}
+	return 0, fmt.Errorf("no %s in %s", name, file)
+}
+
+// disk is how many bytes the server's files have.
+func (s *Server) disk() (total int64, err error) {
+	err = filepath.WalkDir(s.dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return ignoreGone(err)
+		}
+		info, err := d.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return ignoreGone(err)
+	})
+	return total, err
+}
+
+// ignoreGone is err but for files that were removed meanwhile.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
