@@ -331,7 +331,7 @@ func TestDeletedTokenIsCutOff(t *testing.T) {
 }
 
 func TestGCPercent(t *testing.T) {
-	for live, want := range map[uint64]int{0: 800, 1 << 20: 800, 8 << 20: 800, 64 << 20: 100, 320 << 20: 20, 640 << 20: 10, 10 << 30: 10} {
+	for live, want := range map[uint64]int{0: 800, 1 << 20: 800, 4 << 20: 800, 64 << 20: 50, 320 << 20: 10, 640 << 20: 5, 10 << 30: 4} {
 		if got := gcPercent(live); got != want {
 			t.Errorf("with %d MiB live: got %d %%, want %d", live>>20, got, want)
 		}

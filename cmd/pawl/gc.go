@@ -14,8 +14,8 @@ import (
 // rule, would let a daemon of ten million jobs keep most of a gigabyte of
 // garbage, and one of a hundred jobs collect a hundred times a second.
 const (
-	garbageBudget = 64 << 20
-	minGCPercent  = 10
+	garbageBudget = 32 << 20
+	minGCPercent  = 4
 	maxGCPercent  = 800
 )
 
