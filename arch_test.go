@@ -157,7 +157,7 @@ func TestRefuse(t *testing.T) {
 		test, refused bool
 	}{
 		{"state", "pawl/wal", false, true},
-		{"state", "github.com/google/btree", false, false},
+		{"state", "github.com/google/btree", false, true},
 		{"state", "github.com/tidwall/wal", false, true},
 		{"state/statetest", "pawl/state", false, false},
 		{"state/statetest", "pawl/engine", false, true},

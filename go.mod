@@ -40,7 +40,6 @@ require (
 )
 
 require (
-	github.com/google/btree v1.1.3
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/tidwall/redcon v1.6.4
 )

@@ -23,8 +23,8 @@ func BenchmarkOpenSmall(b *testing.B) {
 }
 
 // manyJobs is a store on the real file system with so many jobs of 100 bytes,
-// and a snapshot of them if wanted.
-func manyJobs(b *testing.B, jobs int, snapshot bool) string {
+// delayed or ready, and a snapshot of them if wanted.
+func manyJobs(b *testing.B, jobs int, delayed, snapshot bool) string {
 	b.Helper()
 	dir := b.TempDir()
 	store, err := recovery.Open(b.Context(), options(vfs.OS{}, dir))
@@ -46,6 +46,9 @@ func manyJobs(b *testing.B, jobs int, snapshot bool) string {
 			records = nil
 			slot, _ := w.st.NextSlot()
 			r := state.Record{Kind: state.KindEnqueue, Slot: slot, Queue: queue.Queue, Born: w.wall}
+			if delayed {
+				r.At = w.wall + 1 + state.Millis(uint32(done)*2654435761)>>4 // in no order
+			}
 			head = r.AppendHead(head[:0])
 			must(b, w.st.Apply(&r, state.Body(g.Add(head, body)), 0))
 			done++
@@ -66,11 +69,11 @@ func manyJobs(b *testing.B, jobs int, snapshot bool) string {
 func BenchmarkStart(b *testing.B) {
 	const jobs = 1_000_000
 	for _, tt := range []struct {
-		name     string
-		snapshot bool
-	}{{"snapshot", true}, {"log", false}} {
+		name              string
+		delayed, snapshot bool
+	}{{"ready/snapshot", false, true}, {"ready/log", false, false}, {"delayed/snapshot", true, true}, {"delayed/log", true, false}} {
 		b.Run(tt.name, func(b *testing.B) {
-			dir := manyJobs(b, jobs, tt.snapshot)
+			dir := manyJobs(b, jobs, tt.delayed, tt.snapshot)
 			opt := options(vfs.OS{}, dir)
 			opt.VerifyBodies = -1
 			b.ReportAllocs()
@@ -83,7 +86,7 @@ func BenchmarkStart(b *testing.B) {
 		})
 	}
 	b.Run("bodies", func(b *testing.B) {
-		dir := manyJobs(b, jobs, true)
+		dir := manyJobs(b, jobs, false, true)
 		for b.Loop() {
 			store, err := recovery.Open(b.Context(), options(vfs.OS{}, dir))
 			must(b, err)

@@ -360,7 +360,7 @@ func (c *checker) checkQueue(i uint32, q *queue) bool {
 		}
 	}
 	return c.checkReady(i, q) && c.checkWaiting(i, q) &&
-		c.checkTree(i, q.due, false, nil, nil, 0) && c.checkTree(i, q.dueWall, true, nil, nil, 0) &&
+		c.checkTree(i, q.due, treeBounds{}, 0) && c.checkTree(i, q.dueWall, treeBounds{wall: true}, 0) &&
 		c.checkList(i, q.leasedFirst, q.leasedLast, func(_ uint32, j *job) bool { return j.place() == Leased }) &&
 		c.checkList(i, q.deadFirst, q.deadLast, func(_ uint32, j *job) bool { return j.place() == Dead }) &&
 		c.checkGrave(i, q)
@@ -440,9 +440,18 @@ func (c *checker) checkList(i, first, last uint32, belongs func(uint32, *job) bo
 // maxTreeDepth is far beyond what a treap of 2^32 jobs comes to by chance.
 const maxTreeDepth = 512
 
-// checkTree checks that a tree of delayed jobs is in order within (above, below),
-// and a heap.
-func (c *checker) checkTree(i, slot uint32, wall bool, above, below *mark, depth int) bool {
+// treeBounds are what all of a tree of delayed jobs must lie between.
+type treeBounds struct {
+	wall       bool // due by wall time
+	above      mark // the zero mark bounds nothing: no job is due at 0
+	below      mark // counts if isBelow
+	isBelow    bool
+	rankAtMost uint64 // counts if isRanked
+	isRanked   bool
+}
+
+// checkTree checks that a tree of delayed jobs is in order, and a heap.
+func (c *checker) checkTree(i, slot uint32, in treeBounds, depth int) bool {
 	if slot == 0 {
 		return true
 	}
@@ -450,17 +459,19 @@ func (c *checker) checkTree(i, slot uint32, wall bool, above, below *mark, depth
 		return false
 	}
 	j := c.jobs.at(slot)
-	m := mark{j.whenAt(), slot}
-	for _, child := range []uint32{j.prev, j.next} {
-		if child != 0 && c.rank(child) > c.rank(slot) {
-			return c.fail("queue %d: tree of delayed jobs is no heap at job %d", i, slot)
-		}
+	m, rank := mark{j.whenAt(), slot}, c.rank(slot)
+	if in.isRanked && rank > in.rankAtMost {
+		return c.fail("queue %d: tree of delayed jobs is no heap at job %d", i, slot)
 	}
-	if j.place() != Delayed || j.isWall() != wall || depth > maxTreeDepth ||
-		above != nil && !above.less(m) || below != nil && !m.less(*below) {
+	if j.place() != Delayed || j.isWall() != in.wall || depth > maxTreeDepth || !in.above.less(m) || in.isBelow && !m.less(in.below) {
 		return c.fail("queue %d: tree of delayed jobs is out of order at job %d", i, slot)
 	}
-	return c.checkTree(i, j.prev, wall, above, &m, depth+1) && c.checkTree(i, j.next, wall, &m, below, depth+1)
+	left, right := in, in
+	left.rankAtMost, left.isRanked = rank, true
+	right.rankAtMost, right.isRanked = rank, true
+	left.below, left.isBelow = m, true
+	right.above = m
+	return c.checkTree(i, j.prev, left, depth+1) && c.checkTree(i, j.next, right, depth+1)
 }
 
 // checkAllListed checks that no job and no shared entry is outside all lists.

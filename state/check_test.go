@@ -172,7 +172,7 @@ func TestLoadRefusesRateWithoutInterval(t *testing.T) {
 func TestCheckDeepTree(t *testing.T) {
 	c := &checker{State: golden(t)}
 	c.listed = make([]bool, 99)
-	if c.checkTree(1, c.queues.at(1).due, false, nil, nil, maxTreeDepth+1) {
+	if c.checkTree(1, c.queues.at(1).due, treeBounds{}, maxTreeDepth+1) {
 		t.Error("a tree beyond the depth was accepted")
 	}
 }

@@ -1,5 +1,7 @@
 package state
 
+import "encoding/binary"
+
 // The delayed jobs of a queue form a treap through their links: a search tree by
 // (due, slot) that is a heap by rank, a number made of slot and secret. So the
 // tree's shape depends on nothing but its members, its depth is logarithmic
@@ -18,13 +20,7 @@ func (s *State) rank(slot uint32) uint64 {
 	return x ^ x>>31
 }
 
-func (s *State) rankSeed() uint64 {
-	var seed uint64
-	for _, b := range s.secret[:8] {
-		seed = seed<<8 | uint64(b)
-	}
-	return seed
-}
+func (s *State) rankSeed() uint64 { return binary.BigEndian.Uint64(s.secret[:8]) }
 
 // dueTree is the root of the tree that j belongs to.
 func dueTree(q *queue, j *job) *uint32 {
@@ -36,23 +32,34 @@ func dueTree(q *queue, j *job) *uint32 {
 
 // plant puts a delayed job into its queue's tree.
 func (s *State) plant(q *queue, slot uint32, j *job) {
-	root := dueTree(q, j)
 	at := mark{j.whenAt(), slot}
 	rank := s.rank(slot)
-	for *root != 0 && s.rank(*root) > rank {
-		root = s.child(*root, at)
-	}
-	j.prev, j.next = s.split(*root, at)
-	*root = slot
+	link := s.descend(dueTree(q, j), at, func(node uint32) bool { return s.rank(node) <= rank })
+	j.prev, j.next = s.split(*link, at)
+	*link = slot
 }
 
-// child is the link of the job at slot that leads to where m belongs.
-func (s *State) child(slot uint32, m mark) *uint32 {
-	j := s.jobs.edit(slot)
-	if m.less(mark{j.whenAt(), slot}) {
-		return &j.prev
+// descend goes from root on the way to m until there is to stop, or nothing
+// more, and returns the link that leads there. It edits only the job that has
+// this link: the others on the way may be of a view, and would be copied.
+func (s *State) descend(root *uint32, m mark, stop func(node uint32) bool) *uint32 {
+	parent, before := uint32(0), false
+	for node := *root; node != 0 && !stop(node); {
+		j := s.jobs.at(node)
+		parent, before = node, m.less(mark{j.whenAt(), node})
+		if before {
+			node = j.prev
+		} else {
+			node = j.next
+		}
 	}
-	return &j.next
+	switch {
+	case parent == 0:
+		return root
+	case before:
+		return &s.jobs.edit(parent).prev
+	}
+	return &s.jobs.edit(parent).next
 }
 
 // split divides a tree into what is below m and what is not.
@@ -74,11 +81,7 @@ func (s *State) split(root uint32, m mark) (below, above uint32) {
 
 // uproot takes a delayed job out of its queue's tree.
 func (s *State) uproot(q *queue, slot uint32, j *job) {
-	root := dueTree(q, j)
-	at := mark{j.whenAt(), slot}
-	for *root != slot {
-		root = s.child(*root, at)
-	}
+	root := s.descend(dueTree(q, j), mark{j.whenAt(), slot}, func(node uint32) bool { return node == slot })
 	// Merge the two children into its place.
 	left, right := j.prev, j.next
 	for left != 0 && right != 0 {

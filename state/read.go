@@ -223,7 +223,7 @@ func (s *State) memory() uint64 {
 	marks := s.deadlines.len() + s.walls.len() + s.windows.len() + s.pauses.len() + s.graves.len()
 	return n(s.jobs.last, 64) + n(s.extras.last, 48) + n(s.queues.last, 480) + n(s.levels.last, 16) +
 		n(s.groups.last, 140) + n(s.claims.last, 140) + n(s.reasons.last, 200) + n(s.policies.last, 80) +
-		n(s.settings.last, 96) + n(s.crons.last, 500) + n(s.metas.last, 200) + uint64(marks)*30
+		n(s.settings.last, 96) + n(s.crons.last, 500) + n(s.metas.last, 200) + uint64(marks)*18
 }
 
 // Job is a copy of the job at slot; ok is false when there is none.

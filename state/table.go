@@ -1,6 +1,9 @@
 package state
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // How the entries of the tables look in a snapshot. Free entries are written as
 // well: the order in which they are handed out again is part of the state.
@@ -16,7 +19,15 @@ func (r *root) walk(c *coder) {
 	numbers(c, &r.idleFirst, &r.idleLast)
 }
 
+// jobBytes is how many bytes walk writes of a job.
+const jobBytes = 64
+
 func (j *job) walk(c *coder) {
+	if c.mode == reading && len(c.buf) >= jobBytes {
+		j.read(c.buf)
+		c.buf = c.buf[jobBytes:]
+		return
+	}
 	fixed(c, &j.born, 8)
 	fixed(c, &j.when, 8)
 	fixed(c, &j.expires, 8)
@@ -32,6 +43,18 @@ func (j *job) walk(c *coder) {
 	last := uint32(j.overhead) | uint32(j.where)<<16 | uint32(uint8(j.priority))<<24
 	fixed(c, &last, 4)
 	j.overhead, j.where, j.priority = uint16(last), uint8(last>>16), int8(last>>24)
+}
+
+// read is walk while reading, without a step for each field: a start reads
+// millions of jobs.
+func (j *job) read(b []byte) {
+	le := binary.LittleEndian
+	_ = b[jobBytes-1]
+	j.born, j.when, j.expires = le.Uint64(b[0:]), le.Uint64(b[8:]), le.Uint64(b[16:])
+	j.delay, j.queue, j.prev, j.next = le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:]), le.Uint32(b[36:])
+	j.generation, j.offset, j.length, j.checksum = le.Uint32(b[40:]), le.Uint32(b[44:]), le.Uint32(b[48:]), le.Uint32(b[52:])
+	j.extra = le.Uint32(b[56:])
+	j.overhead, j.where, j.priority = le.Uint16(b[60:]), b[62], int8(b[63])
 }
 
 func (x *extra) walk(c *coder) {

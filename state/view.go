@@ -125,7 +125,7 @@ func writeTable[T any, P entry[T]](b *blockWriter, s *slab[T, P]) {
 // does. It needs no trust in r: whatever it reads, it gives a sound state, an
 // error that wraps ErrLoad, or the error of r.
 func Load(r io.Reader) (*State, error) {
-	b := blockReader{r: bufio.NewReader(r)}
+	b := blockReader{r: bufio.NewReaderSize(r, 64<<10)}
 	got := make([]byte, len(magic))
 	if _, err := io.ReadFull(b.r, got); err != nil {
 		return nil, b.short(err)
@@ -188,25 +188,41 @@ func (b *blockReader) block(name string, walk func(*coder)) {
 		b.err = b.short(err)
 		return
 	}
-	// The length is not believed: the buffer grows as bytes come.
 	n := int(binary.LittleEndian.Uint32(head[:]))
-	b.buf = b.buf[:0]
-	for len(b.buf) < n {
-		step := min(n-len(b.buf), 64<<10)
-		at := len(b.buf)
-		b.buf = append(b.buf, make([]byte, step)...)
-		if _, err := io.ReadFull(b.r, b.buf[at:]); err != nil {
-			b.err = b.short(err)
-			return
-		}
+	content, err := b.content(n)
+	if err != nil {
+		b.err = b.short(err)
+		return
 	}
-	c := coder{mode: reading, buf: b.buf}
+	c := coder{mode: reading, buf: content}
 	walk(&c)
 	if c.bad != "" {
 		b.err = fmt.Errorf("%w: %s: bad %s", ErrLoad, name, c.bad)
 	} else if len(c.buf) > 0 {
 		b.err = fmt.Errorf("%w: %s: %d bytes too many", ErrLoad, name, len(c.buf))
 	}
+}
+
+// content is the next n bytes, good until the next read. Most blocks lie in the
+// reader's buffer whole. The length of another is not believed: its buffer grows
+// as bytes come.
+func (b *blockReader) content(n int) ([]byte, error) {
+	if n <= b.r.Size() {
+		content, err := b.r.Peek(n)
+		if err == nil {
+			_, err = b.r.Discard(n)
+		}
+		return content, err
+	}
+	b.buf = b.buf[:0]
+	for len(b.buf) < n {
+		at := len(b.buf)
+		b.buf = append(b.buf, make([]byte, min(n-at, 64<<10))...)
+		if _, err := io.ReadFull(b.r, b.buf[at:]); err != nil {
+			return nil, err
+		}
+	}
+	return b.buf, nil
 }
 
 func readTable[T any, P entry[T]](b *blockReader, name string, s *slab[T, P]) {
@@ -233,7 +249,7 @@ func readTable[T any, P entry[T]](b *blockReader, name string, s *slab[T, P]) {
 
 // reindex makes the maps and indexes from the tables, whose references hold.
 func (s *State) reindex() {
-	var deadlines, walls, windows, pauses, graves, fires []mark
+	var windows, pauses, graves, fires []mark
 	each(&s.jobs, func(i uint32, j *job) {
 		if j.where == 0 {
 			return
@@ -243,12 +259,20 @@ func (s *State) reindex() {
 			s.bytes += uint64(j.size())
 		}
 		s.placeBody(j, j.body())
-		if at, ok := j.deadline(); ok {
-			deadlines = append(deadlines, mark{at, i})
-		}
-		if j.isWall() {
-			walls = append(walls, mark{j.whenAt(), i})
-		}
+	})
+	s.deadlines.fill(func(yield func(mark)) {
+		each(&s.jobs, func(i uint32, j *job) {
+			if at, ok := j.deadline(); ok && j.where != 0 {
+				yield(mark{at, i})
+			}
+		})
+	})
+	s.walls.fill(func(yield func(mark)) {
+		each(&s.jobs, func(i uint32, j *job) {
+			if j.isWall() {
+				yield(mark{j.whenAt(), i})
+			}
+		})
 	})
 	each(&s.claims, func(i uint32, c *claim) {
 		if c.serial == 0 || !c.held {
@@ -300,12 +324,19 @@ func (s *State) reindex() {
 			s.metaOf[m.key] = i
 		}
 	})
-	s.deadlines.fill(deadlines)
-	s.walls.fill(walls)
-	s.windows.fill(windows)
-	s.pauses.fill(pauses)
-	s.graves.fill(graves)
-	s.fires.fill(fires)
+	s.windows.fill(listed(windows))
+	s.pauses.fill(listed(pauses))
+	s.graves.fill(listed(graves))
+	s.fires.fill(listed(fires))
+}
+
+// listed yields marks for index.fill.
+func listed(marks []mark) func(func(mark)) {
+	return func(yield func(mark)) {
+		for _, m := range marks {
+			yield(m)
+		}
+	}
 }
 
 // each calls f for all entries, free ones too.
