@@ -50,6 +50,38 @@ type Histogram struct {
 	Sum   float64   // of all values
 }
 
+// Since is what came to h after then, an earlier copy of the same distribution.
+// The zero Histogram is before everything.
+func (h Histogram) Since(then Histogram) Histogram {
+	if len(then.Below) != len(h.Below) {
+		return h
+	}
+	d := Histogram{Upper: h.Upper, Below: make([]uint64, len(h.Below)), Count: h.Count - then.Count, Sum: h.Sum - then.Sum}
+	for i := range d.Below {
+		d.Below[i] = h.Below[i] - then.Below[i]
+	}
+	return d
+}
+
+// Quantile is an estimate of the value that the fraction q of all is at most,
+// by the straight line through the bucket it falls in; what is beyond the last
+// bound counts as that bound. It is 0 without values.
+func (h Histogram) Quantile(q float64) float64 {
+	if h.Count == 0 || len(h.Upper) == 0 {
+		return 0
+	}
+	rank := q * float64(h.Count)
+	low, before := 0.0, 0.0
+	for i, below := range h.Below {
+		if n := float64(below); n >= rank && n > before {
+			return low + (h.Upper[i]-low)*(rank-before)/(n-before)
+		} else {
+			low, before = h.Upper[i], n
+		}
+	}
+	return h.Upper[len(h.Upper)-1]
+}
+
 // Histograms are the distributions that the engine keeps since it opened.
 type Histograms struct {
 	SyncSeconds  Histogram // one write and sync of a group

@@ -39,3 +39,32 @@ func TestHistogramView(t *testing.T) {
 		t.Errorf("got bounds %v below %v", view.Upper[:4], view.Below[:4])
 	}
 }
+
+func TestHistogramQuantiles(t *testing.T) {
+	var h histogram
+	h.unit = 1
+	for v := uint64(1); v <= 1000; v++ {
+		h.add(v)
+	}
+	then := h.view(1)
+	for range 100 {
+		h.add(3)
+	}
+	now := h.view(1)
+	for _, c := range []struct {
+		of        Histogram
+		q         float64
+		low, high float64
+	}{
+		{then, 0.5, 490, 510}, {then, 0.95, 930, 1000}, {then, 1, 1000, 1024},
+		{now.Since(then), 0.5, 2, 4}, {now.Since(then), 0.99, 2, 4}, {now.Since(Histogram{}), 0.5, 400, 500},
+		{Histogram{}, 0.5, 0, 0}, {now.Since(now), 0.99, 0, 0},
+	} {
+		if got := c.of.Quantile(c.q); got < c.low || got > c.high {
+			t.Errorf("quantile %v of %d values: got %v, want %v to %v", c.q, c.of.Count, got, c.low, c.high)
+		}
+	}
+	if d := now.Since(then); d.Count != 100 || d.Sum != 300 {
+		t.Errorf("got %d values of %v, want 100 of 300", d.Count, d.Sum)
+	}
+}

@@ -93,7 +93,7 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 		Lmstfy:         d.public,
 		Hosts:          c.AdminHostNames,
 		Pprof:          c.Pprof,
-		Resp:           d.resp.Numbers,
+		Resp:           d.resp,
 		Loading:        d.replayed,
 		Collectors:     d.scrubMetrics(),
 		MaxQueueSeries: c.MetricsQueues,

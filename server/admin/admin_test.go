@@ -320,6 +320,13 @@ func TestDashboardIsStrict(t *testing.T) {
 	}
 }
 
+// edge is a RESP edge with something of each number.
+type edge struct{ admin.RESP }
+
+func (*edge) Numbers() resp.Numbers {
+	return resp.Numbers{PerCommand: map[string]uint64{"PING": 1}, Closed: map[string]uint64{"idle": 1}}
+}
+
 // sampleEngine has something of everything, and more queues than have series.
 func sampleEngine() *published {
 	e := &published{numbers: engine.Numbers{QueueCount: 3}}
@@ -377,9 +384,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	s := newServer(t, admin.Options{
 		MaxQueueSeries: 2,
 		Loading:        func() (int64, int64) { return 1, 2 },
-		Resp: func() resp.Numbers {
-			return resp.Numbers{PerCommand: map[string]uint64{"PING": 1}, Closed: map[string]uint64{"idle": 1}}
-		},
+		Resp:           &edge{},
 	})
 	served := map[string]bool{}
 	collect := func() {

@@ -1,10 +1,12 @@
 package admin_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,8 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"pawl/acl"
 	"pawl/engine"
 	"pawl/server/admin"
+	"pawl/server/resp"
 	"pawl/server/servertest"
 	"pawl/state"
 )
@@ -22,14 +28,38 @@ import (
 type office struct {
 	*pair
 	engine *engine.Engine
+	resp   *resp.Server
+	addr   string // of resp
 }
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	s := newServer(t, admin.Options{})
+	worker, err := acl.Parse("boss", "on", ">b", "+@all", "~*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edge := resp.New(resp.Options{Users: []acl.User{worker}})
+	s := newServer(t, admin.Options{Resp: edge})
 	e := servertest.Open(t, t.TempDir(), engine.Options{})
 	s.SetEngine(e)
-	return &office{s, e}
+	if err := edge.SetEngine(e); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- edge.Serve(context.Background(), l) }()
+	t.Cleanup(func() {
+		if err := edge.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return &office{s, e, edge, l.Addr().String()}
 }
 
 // object is a decoded reply.
@@ -292,6 +322,22 @@ func TestCronRoutes(t *testing.T) {
 	o := newOffice(t)
 	o.act("crons", "default/shop/orders", `{"name":"nightly","spec":"0 3 * * *","zone":"Europe/Berlin","text":"go","catchup":"all"}`,
 		`CRON SET shop/nightly "0 3 * * *" shop/orders go TZ Europe/Berlin CATCHUP all`, 1)
+	o.act("crons", "default/shop/orders", `{"name":"nightly","spec":"0 3 * * *","text":"go","delay_ms":10,"ttl_ms":0,"priority":-3,"tries":5,"backoff_ms":100,"backoff_max_ms":1000,"unique":"u","for_ms":2000,"group":"g","attrs":[{"name":"a","value":"b"}],"zone":"Europe/Berlin","catchup":"all"}`,
+		`CRON SET shop/nightly "0 3 * * *" shop/orders go TZ Europe/Berlin CATCHUP all DELAY 10 TTL 0 PRIORITY -3 TRIES 5 BACKOFF 100 MAX 1000 UNIQUE u FOR 2000 GROUP g ATTR a b`, 1)
+	o.refuse("POST", "crons", mailKey, `{"name":"x","spec":"0 3 * * *","backoff_max_ms":5}`, 400, "invalid")
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) { // the census is a copy
+		list := o.get("crons", "")["crons"].([]any)
+		options := ""
+		if len(list) == 1 {
+			options = fmt.Sprint(list[0].(map[string]any)["options"])
+		}
+		if options == "map[attrs:[map[name:a value:b]] backoff_max_ms:1000 backoff_ms:100 delay_ms:10 for_ms:2000 group:g priority:-3 tries:5 ttl_ms:0 unique:u]" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got options %s", options)
+		}
+	}
 	crons := &engine.CronList{Namespace: "default/"}
 	if err := o.engine.Do(crons); err != nil || len(crons.Crons) != 1 || crons.Crons[0].Catchup != state.CatchupAll || crons.Crons[0].Next == 0 {
 		t.Errorf("got %+v (%v)", crons.Crons, err)
@@ -323,12 +369,92 @@ func TestAccessRoutes(t *testing.T) {
 	if list := o.get("tokens", "")["tokens"].([]any); len(list) != 0 {
 		t.Errorf("after the deletion: got %v", list)
 	}
-	if err := o.engine.Do(&engine.MetaSet{Key: "user/worker", Value: []byte("secret")}); err != nil {
-		t.Fatal(err)
+	dry := o.post("tokens", "", `{"pool":"other","namespace":"n","description":"a b","dry_run":true}`)
+	if dry["command"] != `pawl token create --pool other n "a b"` || dry["token"] != "" || len(o.get("tokens", "")["tokens"].([]any)) != 0 {
+		t.Errorf("dry run: got %v", dry)
 	}
-	if users := fmt.Sprint(o.get("users", "")); users != "map[users:[worker]]" {
-		t.Errorf("got users %s, want names only", users)
+}
+
+func TestUserRoutes(t *testing.T) {
+	o := newOffice(t)
+	users := func() map[string]map[string]any {
+		t.Helper()
+		all := map[string]map[string]any{}
+		for _, u := range o.get("users", "")["users"].([]any) {
+			all[u.(map[string]any)["name"].(string)] = u.(map[string]any)
+		}
+		return all
 	}
+	const rules = `"rules":["on","~mail*","+@work","+@produce","pool=eu"]`
+	dry := o.post("users", "", `{"name":"bob",`+rules+`,"generate":true,"dry_run":true}`)
+	if dry["command"] != "ACL SETUSER bob on ~mail* +@work +@produce pool=eu resetpass >…" || dry["password"] != "" || users()["bob"] != nil {
+		t.Errorf("dry run: got %v", dry)
+	}
+	made := o.post("users", "", `{"name":"bob",`+rules+`,"generate":true}`)
+	first := made["password"].(string)
+	bob := users()["bob"]
+	if len(first) < 20 || bob["enabled"] != true || bob["passwords"] != 1. || bob["pool"] != "eu" ||
+		fmt.Sprint(bob["classes"], bob["queues"]) != "[produce work] [mail*]" {
+		t.Errorf("got %v and password %q", bob, first)
+	}
+	login := func(password string) error {
+		c := redis.NewClient(&redis.Options{Addr: o.addr, Username: "bob", Password: password, MaxRetries: -1})
+		t.Cleanup(func() { c.Close() })
+		return c.Ping(t.Context()).Err()
+	}
+	if err := login(first); err != nil {
+		t.Errorf("with the password that was shown: %v", err)
+	}
+	// Another password takes the place of the first; rights stay.
+	second := o.post("users", "", `{"name":"bob","rules":[],"generate":true}`)["password"].(string)
+	if login(first) == nil || login(second) != nil || users()["bob"]["passwords"] != 1. {
+		t.Error("after the rotation the old password works, or the new one does not")
+	}
+	clients := o.get("clients?match=BOB", "")
+	if clients["total"].(float64) < 1 {
+		t.Fatalf("got %v", clients)
+	}
+	one := clients["clients"].([]any)[0].(map[string]any)
+	o.act("clients/kill", "", fmt.Sprintf(`{"id":%.0f}`, one["id"]), fmt.Sprintf("CLIENT KILL ID %.0f", one["id"]), 1)
+	o.refuse("POST", "clients/kill", "", `{"id":999999}`, 404, "not_found")
+	if none := o.get("clients?match=nobody-is-called-so", ""); none["total"] != 0. {
+		t.Errorf("got %v", none)
+	}
+	all := users()
+	if all["boss"]["configured"] != true || all["default"]["implied"] != true || all["default"]["enabled"] != false {
+		t.Errorf("got %v", all)
+	}
+	o.refuse("POST", "users", "", `{"name":"boss","rules":["off"]}`, 409, "fixed")
+	o.refuse("POST", "users", "", `{"name":"bob","rules":["+@everything"]}`, 400, "invalid")
+	o.refuse("POST", "users", "", `{"name":"two words","rules":["on"]}`, 400, "invalid")
+	o.refuse("POST", "users", "", `{"name":"token/default/x","rules":["on"]}`, 400, "invalid")
+	o.refuse("POST", "users/delete", "", `{"name":"default"}`, 409, "fixed")
+	o.act("users/delete", "", `{"name":"bob"}`, "ACL DELUSER bob", 1)
+	o.refuse("POST", "users/delete", "", `{"name":"bob"}`, 404, "not_found")
+}
+
+func TestJobSearch(t *testing.T) {
+	o := newOffice(t)
+	o.fill()
+	found := func(query string) int {
+		t.Helper()
+		return len(o.get("jobs?"+query, mailKey)["jobs"].([]any))
+	}
+	for query, want := range map[string]int{
+		"match=%22n%22:7%7D": 1, "match=%22n%22": 25, "count=100&match=%22n%22": 40, "match=nothing": 0,
+		"state=dead&match=refused": 3, "state=dead&match=dead%204": 1, "match=" + o.ids(mailKey, "ready")[3]: 1,
+	} {
+		if got := found(query); got != want {
+			t.Errorf("%s: got %d jobs, want %d", query, got, want)
+		}
+	}
+	// A page goes on where the one before ended.
+	page := o.get("jobs?count=25&match=%22n%22", mailKey)
+	rest := o.get("jobs?count=25&match=%22n%22&after="+page["next"].(string), mailKey)
+	if got := len(rest["jobs"].([]any)); got != 15 || rest["next"] != "" {
+		t.Errorf("the second page has %d jobs and leads to %q, want 15 and the end", got, rest["next"])
+	}
+	o.refuse("GET", "jobs?match="+strings.Repeat("x", 256), mailKey, "", 400, "invalid")
 }
 
 func TestSystemRoutes(t *testing.T) {

@@ -21,6 +21,8 @@ type cronJSON struct {
 	Catchup   string `json:"catchup" doc:"one, none or all: what happens with slots missed while down"`
 	NextAt    int64  `json:"next_at" doc:"Unix ms; 0 is never"`
 	LastAt    int64  `json:"last_at" doc:"Unix ms; 0 is none"`
+
+	Options jobOptions `json:"options" doc:"of the jobs that it makes"`
 }
 
 var catchups = [...]string{state.CatchupOne: "one", state.CatchupNone: "none", state.CatchupAll: "all"}
@@ -42,10 +44,15 @@ func (c *apiCall) listCrons() (any, error) {
 		if payload == nil {
 			payload = []byte{}
 		}
+		var job engine.Enqueue
+		if err := engine.DecodeOptions(cron.Options, &job); err != nil {
+			return nil, err
+		}
 		reply.Crons = append(reply.Crons, cronJSON{
 			Pool: shown(p), Namespace: shown(namespace), Name: shown(cron.Name), Spec: cron.Spec, Zone: cron.Zone,
 			QueueRef: url.QueryEscape(cron.Queue), Queue: shown(state.DisplayName(cron.Queue)),
 			Payload: payload, Catchup: catchups[cron.Catchup], NextAt: int64(cron.Next), LastAt: int64(cron.Last),
+			Options: optionsOf(&job),
 		})
 	}
 	return reply, nil
@@ -58,7 +65,8 @@ type cronBody struct {
 	Text    *string `json:"text" doc:"the payload as text; or"`
 	Payload []byte  `json:"payload" doc:"as base 64"`
 	Catchup string  `json:"catchup" doc:"one (the default), none or all"`
-	DryRun  bool    `json:"dry_run" doc:"only checks the spec"`
+	jobOptions
+	DryRun bool `json:"dry_run" doc:"only checks the spec"`
 }
 
 // setCron makes or replaces one. It stands in the namespace of its queue.
@@ -103,7 +111,12 @@ func (c *apiCall) setCron() (any, error) {
 	default:
 		return nil, invalid("catchup %.32q is none of one, none, all", b.Catchup)
 	}
-	return c.act(b.DryRun, commandLine(words...), 1, func() (int64, error) {
+	var job engine.Enqueue
+	if err := b.set(&job); err != nil {
+		return nil, err
+	}
+	cron.Options = engine.EncodeOptions(&job)
+	return c.act(b.DryRun, commandLine(b.words(words)...), 1, func() (int64, error) {
 		return 1, c.do(&engine.CronSet{Cron: cron})
 	})
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -66,7 +67,12 @@ func jobOf(v *engine.JobView) jobJSON {
 type jobsReply struct {
 	Jobs []jobJSON `json:"jobs" doc:"in delivery order, without payloads"`
 	Next string    `json:"next" doc:"for the parameter after; empty is the end"`
+
+	Scanned int `json:"scanned" doc:"jobs that were looked at"`
 }
+
+// maxSearch bounds how many jobs one search looks at: each is read from the log.
+const maxSearch = 2000
 
 // listJobs gives one page of a queue's jobs in one state.
 func (c *apiCall) listJobs() (any, error) {
@@ -78,7 +84,12 @@ func (c *apiCall) listJobs() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	peek := &engine.QueuePeek{Queue: key, Place: place, Count: max(1, int(min(c.integer("count", 25), maxPage)))}
+	count := max(1, int(min(c.integer("count", 25), maxPage)))
+	match := []byte(c.query.Get("match"))
+	if len(match) > state.MaxNameBytes {
+		return nil, invalid("match is over %d bytes", state.MaxNameBytes)
+	}
+	peek := &engine.QueuePeek{Queue: key, Place: place, Count: count}
 	if after := c.query.Get("after"); after != "" {
 		if peek.After, err = base64.RawURLEncoding.DecodeString(after); err != nil {
 			return nil, invalid("after is not what a page before gave")
@@ -87,12 +98,52 @@ func (c *apiCall) listJobs() (any, error) {
 	if err := c.do(peek); err != nil {
 		return nil, err
 	}
-	reply := jobsReply{Jobs: []jobJSON{}, Next: base64.RawURLEncoding.EncodeToString(peek.Next)}
-	for i := range peek.Jobs {
-		reply.Jobs = append(reply.Jobs, jobOf(&peek.Jobs[i]))
-		c.engine.ForgetView(&peek.Jobs[i])
+	reply := jobsReply{Jobs: []jobJSON{}}
+	for {
+		for i := range peek.Jobs {
+			v := &peek.Jobs[i]
+			reply.Scanned++
+			switch {
+			case len(match) == 0:
+				reply.Jobs = append(reply.Jobs, jobOf(v))
+				c.engine.ForgetView(v)
+			case c.matchesJob(v, match):
+				reply.Jobs = append(reply.Jobs, jobOf(v))
+			}
+		}
+		reply.Next = base64.RawURLEncoding.EncodeToString(peek.Next)
+		if len(match) == 0 || peek.Next == nil || len(reply.Jobs) >= count || reply.Scanned >= maxSearch {
+			return reply, c.r.Context().Err()
+		}
+		peek = &engine.QueuePeek{Queue: key, Place: place, Count: count, After: peek.Next}
+		if err := c.do(peek); err != nil {
+			if errors.Is(err, engine.ErrCursor) { // the job at the cursor has gone meanwhile
+				reply.Next = ""
+				return reply, nil
+			}
+			return nil, err
+		}
 	}
-	return reply, nil
+}
+
+// matchesJob says whether text is part of what a job is known by, or of its
+// payload. The view is done with.
+func (c *apiCall) matchesJob(v *engine.JobView, text []byte) bool {
+	for _, field := range [...]string{v.ID.String(), v.Reason, string(v.Unique), string(v.Group)} {
+		if strings.Contains(field, string(text)) {
+			c.engine.ForgetView(v)
+			return true
+		}
+	}
+	if c.engine.LoadView(v) != nil {
+		return false // a payload that is rotten has nothing to be found by
+	}
+	for _, a := range v.Attrs {
+		if bytes.Contains(a.Value, text) {
+			return true
+		}
+	}
+	return bytes.Contains(v.Payload, text)
 }
 
 func (c *apiCall) stateParam() (state.Place, error) {
@@ -351,20 +402,116 @@ func (c *apiCall) editJob() (any, error) {
 	})
 }
 
+// jobOptions are those of ENQUEUE, for jobs and for recurring ones.
+type jobOptions struct {
+	DelayMs      int64      `json:"delay_ms"`
+	TTLMs        *int64     `json:"ttl_ms" doc:"null is the queue's, 0 is none"`
+	Priority     int8       `json:"priority"`
+	Tries        *uint16    `json:"tries" doc:"failures until dead; null is the queue's, 0 is no limit"`
+	BackoffMs    *int64     `json:"backoff_ms" doc:"before the first retry, then doubling; null is the queue's"`
+	BackoffMaxMs int64      `json:"backoff_max_ms" doc:"only with backoff_ms; 0 is one hour"`
+	Unique       string     `json:"unique"`
+	ForMs        int64      `json:"for_ms" doc:"window of unique; 0 is 60,000"`
+	Group        string     `json:"group"`
+	Attrs        []attrJSON `json:"attrs"`
+}
+
+// set gives cmd the options.
+func (o *jobOptions) set(cmd *engine.Enqueue) error {
+	if o.DelayMs < 0 || o.ForMs < 0 || o.BackoffMaxMs < 0 || o.TTLMs != nil && *o.TTLMs < 0 || o.BackoffMs != nil && *o.BackoffMs < 0 {
+		return invalid("a time must not be negative")
+	}
+	if o.BackoffMaxMs > 0 && o.BackoffMs == nil {
+		return invalid("backoff_max_ms needs backoff_ms")
+	}
+	cmd.Delay, cmd.Priority, cmd.For = state.Millis(o.DelayMs), o.Priority, state.Millis(o.ForMs)
+	if o.TTLMs != nil {
+		cmd.TTL = engine.Some(state.Millis(*o.TTLMs))
+	}
+	if o.Tries != nil {
+		cmd.Tries = engine.Some(*o.Tries)
+	}
+	if o.BackoffMs != nil {
+		cmd.Backoff = engine.Some(engine.Backoff{Base: state.Millis(*o.BackoffMs), Max: state.Millis(o.BackoffMaxMs)})
+	}
+	if o.Unique != "" {
+		cmd.Unique = []byte(o.Unique)
+	}
+	if o.Group != "" {
+		cmd.Group = []byte(o.Group)
+	}
+	for _, a := range o.Attrs {
+		cmd.Attrs = append(cmd.Attrs, engine.Attr{Name: []byte(a.Name), Value: []byte(a.Value)})
+	}
+	return nil
+}
+
+// optionsOf reads them back.
+func optionsOf(cmd *engine.Enqueue) jobOptions {
+	o := jobOptions{
+		DelayMs: int64(cmd.Delay), Priority: cmd.Priority, ForMs: int64(cmd.For),
+		Unique: shown(string(cmd.Unique)), Group: shown(string(cmd.Group)), Attrs: []attrJSON{},
+	}
+	if cmd.TTL.Set {
+		ttl := int64(cmd.TTL.Value)
+		o.TTLMs = &ttl
+	}
+	if cmd.Tries.Set {
+		o.Tries = &cmd.Tries.Value
+	}
+	if cmd.Backoff.Set {
+		base := int64(cmd.Backoff.Value.Base)
+		o.BackoffMs, o.BackoffMaxMs = &base, int64(cmd.Backoff.Value.Max)
+	}
+	for _, a := range cmd.Attrs {
+		o.Attrs = append(o.Attrs, attrJSON{shown(string(a.Name)), shown(string(a.Value))})
+	}
+	return o
+}
+
+// words adds the options to a command.
+func (o *jobOptions) words(words []string) []string {
+	option := func(name string, value int64) { words = append(words, name, strconv.FormatInt(value, 10)) }
+	if o.DelayMs > 0 {
+		option("DELAY", o.DelayMs)
+	}
+	if o.TTLMs != nil {
+		option("TTL", *o.TTLMs)
+	}
+	if o.Priority != 0 {
+		option("PRIORITY", int64(o.Priority))
+	}
+	if o.Tries != nil {
+		option("TRIES", int64(*o.Tries))
+	}
+	if o.BackoffMs != nil {
+		option("BACKOFF", *o.BackoffMs)
+		if o.BackoffMaxMs > 0 {
+			option("MAX", o.BackoffMaxMs)
+		}
+	}
+	if o.Unique != "" {
+		words = append(words, "UNIQUE", o.Unique)
+		if o.ForMs > 0 {
+			option("FOR", o.ForMs)
+		}
+	}
+	if o.Group != "" {
+		words = append(words, "GROUP", o.Group)
+	}
+	for _, a := range o.Attrs {
+		words = append(words, "ATTR", a.Name, a.Value)
+	}
+	return words
+}
+
 // enqueueBody is a new job.
 type enqueueBody struct {
-	Text     *string    `json:"text" doc:"the payload as text; or"`
-	Payload  []byte     `json:"payload" doc:"as base 64"`
-	DelayMs  int64      `json:"delay_ms"`
-	At       *int64     `json:"at" doc:"Unix ms; instead of delay_ms"`
-	TTLMs    *int64     `json:"ttl_ms"`
-	Priority int8       `json:"priority"`
-	Tries    *uint16    `json:"tries"`
-	Unique   string     `json:"unique"`
-	ForMs    int64      `json:"for_ms" doc:"window of unique; 0 is 60,000"`
-	Group    string     `json:"group"`
-	Attrs    []attrJSON `json:"attrs"`
-	DryRun   bool       `json:"dry_run"`
+	Text    *string `json:"text" doc:"the payload as text; or"`
+	Payload []byte  `json:"payload" doc:"as base 64"`
+	At      *int64  `json:"at" doc:"Unix ms; instead of delay_ms"`
+	jobOptions
+	DryRun bool `json:"dry_run"`
 }
 
 type enqueueReply struct {
@@ -382,38 +529,22 @@ func (c *apiCall) enqueue() (any, error) {
 	if err := c.read(&b); err != nil {
 		return nil, err
 	}
-	if b.DelayMs < 0 || b.ForMs < 0 || b.TTLMs != nil && *b.TTLMs < 0 {
-		return nil, invalid("a time must not be negative")
-	}
 	if b.At != nil && b.DelayMs != 0 {
 		return nil, invalid("at and delay_ms exclude each other")
 	}
-	cmd := &engine.Enqueue{
-		Queue: key, Payload: b.Payload, Delay: state.Millis(b.DelayMs), Priority: b.Priority,
-		For: state.Millis(b.ForMs),
+	cmd := &engine.Enqueue{Queue: key, Payload: b.Payload}
+	if err := b.set(cmd); err != nil {
+		return nil, err
 	}
 	if b.Text != nil {
 		cmd.Payload = []byte(*b.Text)
 	}
+	words := []string{"ENQUEUE", state.DisplayName(string(key)), word(cmd.Payload)}
 	if b.At != nil {
 		cmd.At = engine.Some(state.Millis(*b.At))
+		words = append(words, "AT", strconv.FormatInt(*b.At, 10))
 	}
-	if b.TTLMs != nil {
-		cmd.TTL = engine.Some(state.Millis(*b.TTLMs))
-	}
-	if b.Tries != nil {
-		cmd.Tries = engine.Some(*b.Tries)
-	}
-	if b.Unique != "" {
-		cmd.Unique = []byte(b.Unique)
-	}
-	if b.Group != "" {
-		cmd.Group = []byte(b.Group)
-	}
-	for _, a := range b.Attrs {
-		cmd.Attrs = append(cmd.Attrs, engine.Attr{Name: []byte(a.Name), Value: []byte(a.Value)})
-	}
-	reply := enqueueReply{acted: acted{enqueueLine(cmd, b), b.DryRun, 1}}
+	reply := enqueueReply{acted: acted{commandLine(b.words(words)...), b.DryRun, 1}}
 	if b.DryRun {
 		return reply, nil
 	}
@@ -423,40 +554,6 @@ func (c *apiCall) enqueue() (any, error) {
 	reply.ID, reply.Duplicate = cmd.ID.String(), cmd.Duplicate
 	c.logged(commandLine("ENQUEUE", state.DisplayName(string(key)), byteCount(cmd.Payload)), 1)
 	return reply, nil
-}
-
-// enqueueLine is the command that adds the same job.
-func enqueueLine(cmd *engine.Enqueue, b enqueueBody) string {
-	words := []string{"ENQUEUE", state.DisplayName(string(cmd.Queue)), word(cmd.Payload)}
-	option := func(name string, value int64) { words = append(words, name, strconv.FormatInt(value, 10)) }
-	if b.DelayMs > 0 {
-		option("DELAY", b.DelayMs)
-	}
-	if b.At != nil {
-		option("AT", *b.At)
-	}
-	if b.TTLMs != nil {
-		option("TTL", *b.TTLMs)
-	}
-	if b.Priority != 0 {
-		option("PRIORITY", int64(b.Priority))
-	}
-	if b.Tries != nil {
-		option("TRIES", int64(*b.Tries))
-	}
-	if b.Unique != "" {
-		words = append(words, "UNIQUE", b.Unique)
-		if b.ForMs > 0 {
-			option("FOR", b.ForMs)
-		}
-	}
-	if b.Group != "" {
-		words = append(words, "GROUP", b.Group)
-	}
-	for _, a := range b.Attrs {
-		words = append(words, "ATTR", a.Name, a.Value)
-	}
-	return commandLine(words...)
 }
 
 // word is a payload in a command that is shown: itself when short and text.

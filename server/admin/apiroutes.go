@@ -42,7 +42,8 @@ func init() {
 
 	get("/api/v1/jobs", "A page of a queue's jobs in one state.", jobsReply{}, (*apiCall).listJobs, queueKey, stateName,
 		param{name: "count", doc: "at most 100; 25 by default", integer: true},
-		param{name: "after", doc: "next of the page before"})
+		param{name: "after", doc: "next of the page before"},
+		param{name: "match", doc: "part of the ID, payload, an attribute, key, group or last failure; at most 2,000 jobs are looked at"})
 	post("/api/v1/jobs", "Add a job.", "ENQUEUE queue payload [options]", enqueueBody{}, enqueueReply{}, (*apiCall).enqueue, queueKey)
 	get("/api/v1/job", "One job with its payload.", jobJSON{}, (*apiCall).getJob, param{name: "id", doc: "ID of the job", required: true})
 	post("/api/v1/jobs/run", "Make jobs ready now.", "JOB RUN id", idsBody{}, actedJobs{}, (*apiCall).runJobs)
@@ -65,5 +66,12 @@ func init() {
 	post("/api/v1/tokens/delete", "Remove a token and its limit.", "", tokenRefBody{}, acted{}, (*apiCall).deleteToken)
 	post("/api/v1/limits", "Set the limit of a token.", "", limitBody{}, acted{}, (*apiCall).setLimit)
 	post("/api/v1/limits/delete", "Remove the limit of a token.", "", tokenRefBody{}, acted{}, (*apiCall).deleteLimit)
-	get("/api/v1/users", "Users of the RESP port that ACL SETUSER made.", usersReply{}, (*apiCall).listUsers)
+	get("/api/v1/users", "Users of the RESP port.", usersReply{}, (*apiCall).listUsers)
+	post("/api/v1/users", "Make a user, change one, or give one a new password.", "ACL SETUSER name rule…", userBody{}, userReply{}, (*apiCall).setUser)
+	post("/api/v1/users/delete", "Remove a user and close its connections.", "ACL DELUSER name", userNameBody{}, acted{}, (*apiCall).deleteUser)
+	get("/api/v1/clients", "A page of the connections of the RESP port.", clientsReply{}, (*apiCall).listClients,
+		param{name: "match", doc: "part of the address, name, user, library or last command"},
+		param{name: "from", doc: "how many to leave out", integer: true},
+		param{name: "count", doc: "at most 100, which is the default", integer: true})
+	post("/api/v1/clients/kill", "Close a connection; a job that it has stays leased.", "CLIENT KILL ID id", killBody{}, acted{}, (*apiCall).killClient)
 }

@@ -23,6 +23,9 @@ type overviewReply struct {
 	Paused        int64    `json:"paused" doc:"queues"`
 	Draining      bool     `json:"draining"`
 	Totals        since    `json:"totals" doc:"since the start"`
+	Wait          latency  `json:"wait" doc:"from ready to the first delivery, in the last minute"`
+	Run           latency  `json:"run" doc:"from a delivery to its acknowledgement, in the last minute"`
+	Sync          latency  `json:"sync" doc:"one write and sync of a group, in the last minute"`
 	Log           logJSON  `json:"log"`
 	History       []sample `json:"history" doc:"oldest first, every five seconds"`
 }
@@ -46,24 +49,22 @@ type since struct {
 }
 
 type logJSON struct {
-	AppliedLSN       uint64  `json:"applied_lsn"`
-	DurableLSN       uint64  `json:"durable_lsn"`
-	OldestUnsyncedMs int64   `json:"oldest_unsynced_ms"`
-	SyncP50Ms        float64 `json:"sync_p50_ms" doc:"upper bound of the median write and sync since the start"`
-	SyncP99Ms        float64 `json:"sync_p99_ms"`
-	Bytes            int64   `json:"bytes"`
-	LiveBytes        int64   `json:"live_bytes"`
-	Generations      int64   `json:"generations"`
-	DiskFree         int64   `json:"disk_free"`
-	Full             bool    `json:"full"`
-	MemoryBytes      int64   `json:"memory_bytes" doc:"of the job index"`
-	SnapshotAt       int64   `json:"snapshot_at" doc:"Unix ms; 0 is none"`
-	SnapshotMs       int64   `json:"snapshot_ms"`
-	Snapshotting     bool    `json:"snapshotting"`
-	SnapshotFailures uint64  `json:"snapshot_failures"`
-	DamagedBodies    uint64  `json:"damaged_bodies"`
-	RecoveredMs      int64   `json:"recovered_ms" doc:"how long the last start took"`
-	CutBytes         int64   `json:"cut_bytes" doc:"torn tail that it left out"`
+	AppliedLSN       uint64 `json:"applied_lsn"`
+	DurableLSN       uint64 `json:"durable_lsn"`
+	OldestUnsyncedMs int64  `json:"oldest_unsynced_ms"`
+	Bytes            int64  `json:"bytes"`
+	LiveBytes        int64  `json:"live_bytes"`
+	Generations      int64  `json:"generations"`
+	DiskFree         int64  `json:"disk_free"`
+	Full             bool   `json:"full"`
+	MemoryBytes      int64  `json:"memory_bytes" doc:"of the job index"`
+	SnapshotAt       int64  `json:"snapshot_at" doc:"Unix ms; 0 is none"`
+	SnapshotMs       int64  `json:"snapshot_ms"`
+	Snapshotting     bool   `json:"snapshotting"`
+	SnapshotFailures uint64 `json:"snapshot_failures"`
+	DamagedBodies    uint64 `json:"damaged_bodies"`
+	RecoveredMs      int64  `json:"recovered_ms" doc:"how long the last start took"`
+	CutBytes         int64  `json:"cut_bytes" doc:"torn tail that it left out"`
 }
 
 // overview reads published numbers only.
@@ -78,7 +79,6 @@ func (c *apiCall) overview() (any, error) {
 		Totals: since{n.Enqueued, n.Delivered, n.Acked, n.Nacked, n.Expired, n.Dead, n.Lapsed, n.Refused},
 		Log: logJSON{
 			AppliedLSN: uint64(n.AppliedLSN), DurableLSN: uint64(n.DurableLSN), OldestUnsyncedMs: n.OldestUnsyncedMs,
-			SyncP50Ms: quantile(&h.SyncSeconds, 0.5) * 1000, SyncP99Ms: quantile(&h.SyncSeconds, 0.99) * 1000,
 			Bytes: n.LogBytes, LiveBytes: n.LiveBytes, Generations: n.Generations, DiskFree: n.DiskFree, Full: n.Full,
 			MemoryBytes: n.MemoryBytes, SnapshotAt: int64(n.SnapshotAt), SnapshotMs: n.SnapshotMs,
 			Snapshotting: n.Snapshotting, SnapshotFailures: n.SnapshotFailures, DamagedBodies: n.DamagedBodies,
@@ -87,8 +87,9 @@ func (c *apiCall) overview() (any, error) {
 		History: c.s.history.all(),
 	}
 	reply.Ready = len(reply.Reasons) == 0
+	reply.Wait, reply.Run, reply.Sync = c.s.history.latencies(h)
 	if c.s.options.Resp != nil {
-		reply.Connections = c.s.options.Resp().Connected
+		reply.Connections = c.s.options.Resp.Numbers().Connected
 	}
 	for i := range census.Queues {
 		reply.OldestReadyMs = max(reply.OldestReadyMs, int64(census.Queues[i].OldestReadyMs))
@@ -97,20 +98,6 @@ func (c *apiCall) overview() (any, error) {
 		}
 	}
 	return reply, nil
-}
-
-// quantile is the upper bound of the bucket that the q-th value falls in; 0
-// without values. What is beyond the last bound counts as that bound.
-func quantile(h *engine.Histogram, q float64) float64 {
-	if h.Count == 0 || len(h.Upper) == 0 {
-		return 0
-	}
-	for i, below := range h.Below {
-		if float64(below) >= q*float64(h.Count) {
-			return h.Upper[i]
-		}
-	}
-	return h.Upper[len(h.Upper)-1]
 }
 
 func (c *apiCall) snapshot() (any, error) {

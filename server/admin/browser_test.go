@@ -11,14 +11,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"pawl/engine"
-	"pawl/server/admin"
-	"pawl/server/servertest"
+	"pawl/state"
 )
 
 // browser drives headless Chromium over its debugging pipe: messages are JSON
@@ -205,6 +207,14 @@ func (b *browser) press(name string) {
 	b.eval(find + ".click()")
 }
 
+// pressIn clicks the button of that name in the table row that has the text.
+func (b *browser) pressIn(row, name string) {
+	b.t.Helper()
+	find := fmt.Sprintf("[...document.querySelectorAll('main tr')].filter((r) => r.innerText.includes(%q)).flatMap((r) => [...r.querySelectorAll('button')]).find((e) => e.innerText.trim() === %q)", row, name)
+	b.await("button "+name+" of "+row, find)
+	b.eval(find + ".click()")
+}
+
 // fill sets a field of the open dialog.
 func (b *browser) fill(field, value string) {
 	b.t.Helper()
@@ -248,6 +258,75 @@ func (b *browser) shot(name string, width, height int, dark bool) {
 	b.call("Emulation.clearDeviceMetricsOverride", nil, nil)
 }
 
+// maxOverview bounds what the first page may load in all, in bytes.
+const maxOverview = 200_000
+
+// measureOpening asserts what the page that is open has loaded, and says how long
+// it took until it showed something: that is a matter of the machine.
+func (b *browser) measureOpening() {
+	b.t.Helper()
+	loaded := b.eval(`performance.getEntriesByType('navigation').concat(performance.getEntriesByType('resource')).reduce((sum, e) => sum + e.transferSize, 0)`)
+	n, err := strconv.ParseFloat(loaded, 64)
+	if err != nil || n == 0 || n > maxOverview {
+		b.t.Errorf("the overview loads %s bytes (%v), want at most %d", loaded, err, maxOverview)
+	}
+	b.t.Logf("the overview: %.0f bytes, open after %s ms", n, b.eval(`Math.round(performance.getEntriesByName('drawn')[0].startTime)`))
+}
+
+// accessible looks at the page that is open with the eyes of those who cannot see
+// it well, or have no mouse: contrast of all text by WCAG AA, a name for
+// everything that can be used, and the Tab key leading through all of it in the
+// order of the page.
+func (b *browser) accessible(page string) {
+	b.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		b.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+		if bad := b.eval(contrastScript); bad != "" {
+			b.t.Errorf("%s, %s: too little contrast: %s", page, scheme, bad)
+		}
+	}
+	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{}}, nil)
+	if bad := b.eval(`[...document.querySelectorAll('a,button,input,select,textarea,summary,svg[role=img]')].filter((e) => e.checkVisibility() &&
+		!(e.innerText?.trim() || e.getAttribute('aria-label') || e.labels?.length || e.title || e.textContent.trim())).map((e) => e.outerHTML.slice(0, 120)).join(' | ')`); bad != "" {
+		b.t.Errorf("%s: without a name: %s", page, bad)
+	}
+	b.eval(`(document.activeElement.blur(), 0)`)
+	want := b.eval(`[...document.querySelectorAll('a[href],button:not(:disabled),input,select,textarea,summary,[tabindex="0"]')].filter((e) => e.checkVisibility()).length`)
+	b.eval(`(window.seen = [], window.watched ||= document.addEventListener('focusin', (e) => window.seen.push(e.target)) || true, 0)`)
+	n, _ := strconv.Atoi(want)
+	for range n {
+		b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}, nil)
+		b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}, nil)
+	}
+	if back := b.eval(`window.seen.filter((e, i) => i > 0 && document.contains(e) && document.contains(window.seen[i - 1]) &&
+		window.seen[i - 1].compareDocumentPosition(e) & Node.DOCUMENT_POSITION_PRECEDING).length`); back != "0" && back != "1" { // once round the end
+		b.t.Errorf("%s: the Tab key goes back %s times", page, back)
+	}
+	// The page may draw itself anew in between, so what was seen is counted by name.
+	if left := b.eval(`[...document.querySelectorAll('main a[href],main button:not(:disabled),main input,main select,main summary')].filter((e) => e.checkVisibility() &&
+		!window.seen.some((s) => s === e || s.outerHTML === e.outerHTML)).map((e) => e.outerHTML.slice(0, 90)).join(' | ')`); left != "" {
+		b.t.Errorf("%s: the Tab key does not lead to %s", page, left)
+	}
+}
+
+// contrastScript lists text whose colour is too near to what is behind it: WCAG
+// 2.2 AA wants 4.5, and 3 for large text. What is disabled is excepted there.
+const contrastScript = `(() => {
+	const parse = (c) => { const [r, g, b, a = 1] = c.match(/[\d.]+/g).map(Number); return [r, g, b, a]; };
+	const light = ([r, g, b]) => { const f = (v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }; return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+	const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] > 0.99) return c; } return [255, 255, 255, 1]; };
+	const bad = new Set();
+	for (const e of document.querySelectorAll('body *')) {
+		const text = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+		if (!text || !e.checkVisibility() || e.closest(':disabled, .hidden, .skip')) continue;
+		const style = getComputedStyle(e), large = parseFloat(style.fontSize) >= 24 || parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700;
+		const color = e instanceof SVGElement ? style.fill : style.color;
+		const a = light(parse(color)), b = light(behind(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+		if (ratio < (large ? 3 : 4.5)) bad.add(e.textContent.trim().slice(0, 30) + ' ' + ratio.toFixed(2));
+	}
+	return [...bad].join(', ');
+})()`
+
 // script is a payload that must stay text.
 const script = `<script>document.title="owned"</script><img src=x onerror="document.title='owned'">`
 
@@ -255,9 +334,8 @@ const script = `<script>document.title="owned"</script><img src=x onerror="docum
 // the engine has then.
 func TestDashboardInBrowser(t *testing.T) {
 	b := openBrowser(t)
-	e := servertest.Open(t, t.TempDir(), engine.Options{})
-	s := newServer(t, admin.Options{})
-	s.SetEngine(e)
+	o := newOffice(t)
+	e, s := o.engine, o.pair
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +350,24 @@ func TestDashboardInBrowser(t *testing.T) {
 		}
 	})
 	base := "http://" + l.Addr().String()
+	s.Sample()
 	fillEngine(t, e)
+	for i := range 40 { // delivered and finished, so that there are latencies
+		q := []byte("default/default/sms")
+		job, f := &engine.Enqueue{Queue: q, Payload: []byte("x")}, &engine.Fetch{Queues: [][]byte{q}, LeaseMs: 60_000}
+		if err := e.Do(job, f); err != nil || len(f.Jobs) != 1 {
+			t.Fatal(err, len(f.Jobs))
+		}
+		if err := e.Load(&f.Jobs[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Do(&engine.Ack{Leases: []state.LeaseID{f.Jobs[0].Lease}}); err != nil {
+			t.Fatal(err)
+		}
+		if i%10 == 0 {
+			s.Sample()
+		}
+	}
 	s.Sample()
 
 	info := func(key string) engine.QueueView {
@@ -287,13 +382,17 @@ func TestDashboardInBrowser(t *testing.T) {
 
 	b.open(base + "/")
 	b.text("main h1", "Overview")
+	b.measureOpening()
 	b.text("main", "Disk and log")
+	b.text("main", "delivered to acknowledged")
+	b.accessible("overview")
 	b.shot("overview-light", 1280, 900, false)
 	b.shot("overview-dark", 1280, 900, true)
 	b.shot("overview-phone", 390, 844, false)
 
 	b.open(base + "/#/queues")
 	b.text("main td", "mail")
+	b.accessible("queues")
 	b.shot("queues-light", 1280, 700, false)
 	b.shot("queues-phone-dark", 390, 844, true)
 
@@ -323,6 +422,7 @@ func TestDashboardInBrowser(t *testing.T) {
 
 	b.open(base + mailPage + "/dead")
 	b.text("main", "connection refused")
+	b.accessible("dead jobs")
 	b.shot("dead-light", 1280, 900, false)
 	b.act("Redrive these", "Affects 3.", "Make")
 	if got := info(mail).Dead; got != 2 {
@@ -334,6 +434,10 @@ func TestDashboardInBrowser(t *testing.T) {
 	if got := info(mail).Dead; got != 0 {
 		t.Errorf("%d dead jobs after the deletion, want 0", got)
 	}
+
+	b.open(base + mailPage + "/ready?match=%22n%22%3A39")
+	b.await("one job that matches", "document.querySelectorAll('main tbody input[type=checkbox]').length === 1")
+	b.shot("search-light", 1280, 900, false)
 
 	b.open(base + mailPage + "/delayed")
 	b.text("main td", "in ")
@@ -362,6 +466,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	}
 	b.press("hex")
 	b.text("main pre", "3c 73 63 72 69 70 74")
+	b.accessible("a job")
 	b.shot("job-hex-light", 1280, 700, false)
 	b.press("Edit payload…")
 	b.fill("text", `{"big":12345678901234567890,"a":[1,2,{}]}`)
@@ -391,6 +496,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	b.text("main h1", "Dead letters")
 	b.open(base + "/#/leases")
 	b.text("main td", "mail")
+	b.accessible("workers")
 	b.shot("leases-light", 1280, 700, false)
 
 	b.open(base + "/#/crons")
@@ -403,7 +509,20 @@ func TestDashboardInBrowser(t *testing.T) {
 	b.text("dialog .preview", "CRON SET nightly")
 	b.press("Set")
 	b.text("main td", "nightly")
+	b.accessible("crons")
 	b.shot("crons-light", 1280, 600, false)
+	b.press("Change")
+	b.fill("tries", "4")
+	b.fill("backoff_ms", "500")
+	b.fill("attrs", "team=shop")
+	b.text("dialog .preview", `TRIES 4 BACKOFF 500 ATTR team shop`)
+	b.shot("cron-form-dark", 1280, 1000, true)
+	b.press("Set")
+	b.await("the end of the dialog", "!document.querySelector('dialog[open]')")
+	crons := &engine.CronList{Namespace: "default/"}
+	if err := e.Do(crons); err != nil || len(crons.Crons) != 1 || !strings.Contains(string(crons.Crons[0].Options), "500") {
+		t.Errorf("the cron has %+v, want a backoff of 500", crons.Crons)
+	}
 	b.act("Delete", "CRON DELETE nightly", "Delete it")
 	b.text("main td", "No recurring jobs")
 
@@ -411,13 +530,64 @@ func TestDashboardInBrowser(t *testing.T) {
 	b.press("New token")
 	b.fill("namespace", "shop")
 	b.fill("description", "the shop")
+	b.text("dialog .preview", `pawl token create shop "the shop"`)
 	b.press("Make it")
+	b.text("dialog h2", "The new token")
+	b.press("Done")
 	b.text("main td", "shop")
 	b.press("Limit…")
 	b.fill("read", "10")
 	b.press("Set")
 	b.text("main td", "10 reads")
-	b.shot("access-light", 1280, 600, false)
+	b.act("Rotate…", "pawl token create shop", "Make it")
+	b.text("dialog h2", "The new token")
+	b.press("Done")
+	b.await("two tokens with the limit", "document.querySelectorAll('main table')[1].innerText.split('10 reads').length === 3")
+
+	b.press("New user")
+	b.fill("name", "mailer")
+	b.fill("queues", "mail* shop/*")
+	b.text("dialog .preview", "ACL SETUSER mailer on -@all +@produce +@work resetqueues ~mail* ~shop/*")
+	b.shot("user-form-light", 1280, 1000, false)
+	b.press("Make it")
+	b.text("dialog h2", "Password of mailer")
+	password := b.eval("document.querySelector('dialog pre').innerText")
+	b.press("Done")
+	worker := redis.NewClient(&redis.Options{Addr: o.addr, Username: "mailer", Password: password, ClientName: "from-the-test"})
+	defer worker.Close()
+	if err := worker.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("with the password that was shown: %v", err)
+	}
+	b.pressIn("mailer", "Change…")
+	b.fill("produce", "false")
+	b.text("dialog .preview", "+@work")
+	b.press("Change")
+	b.await("fewer rights", "[...document.querySelectorAll('main tr')].some((r) => r.innerText.includes('mailer') && !r.innerText.includes('produce'))")
+	b.accessible("access")
+	b.shot("access-light", 1280, 900, false)
+	b.shot("access-phone-dark", 390, 844, true)
+	b.pressIn("mailer", "New password…")
+	b.text("dialog .preview", "ACL SETUSER mailer resetpass")
+	b.press("Make it")
+	b.text("dialog h2", "Password of mailer")
+	b.press("Done")
+
+	b.open(base + "/#/connections")
+	b.text("main td", "from-the-test")
+	b.accessible("connections")
+	b.shot("connections-light", 1280, 600, false)
+	b.pressIn("from-the-test", "Close")
+	b.text("dialog .preview", "CLIENT KILL ID")
+	b.press("Close it")
+	b.await("the end of the dialog", "!document.querySelector('dialog[open]')")
+
+	b.open(base + "/#/access")
+	b.pressIn("mailer", "Delete")
+	b.text("dialog .preview", "ACL DELUSER mailer")
+	b.press("Delete it")
+	b.await("the user is gone", "!document.querySelector('dialog[open]') && !document.querySelector('main').innerText.includes('mailer')")
+	b.act("Delete", "pawl token delete shop", "Delete it")
+	b.await("one token", "document.querySelectorAll('main table')[1].innerText.split('10 reads').length === 2")
 	b.act("Delete", "pawl token delete shop", "Delete it")
 	b.text("main td", "No tokens")
 

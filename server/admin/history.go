@@ -31,10 +31,27 @@ type sample struct {
 	Acked     float64  `json:"acked"`
 	Failed    float64  `json:"failed" doc:"NACKs and leases that ran out"`
 	SyncMs    float64  `json:"sync_ms" doc:"mean write and sync of a group since the sample before"`
+	WaitP50   float64  `json:"wait_p50_ms" doc:"from ready to the first delivery, since the sample before; 0 is none"`
+	WaitP95   float64  `json:"wait_p95_ms"`
+	WaitP99   float64  `json:"wait_p99_ms"`
+	RunP50    float64  `json:"run_p50_ms" doc:"from a delivery to its acknowledgement"`
+	RunP95    float64  `json:"run_p95_ms"`
+	RunP99    float64  `json:"run_p99_ms"`
 	totals    [4]int64 // enqueued, delivered, acked, failed
-	syncs     uint64
-	syncSum   float64
+	wait, run engine.Histogram
+	sync      engine.Histogram
 }
+
+// latency is how long something took, in the last minute or so.
+type latency struct {
+	Count uint64  `json:"count"`
+	P50   float64 `json:"p50_ms" doc:"half took no longer; 0 without any"`
+	P95   float64 `json:"p95_ms"`
+	P99   float64 `json:"p99_ms"`
+}
+
+// latencySamples is how many samples latency looks back: a minute.
+const latencySamples = 12
 
 // history is a ring of samples.
 type history struct {
@@ -87,7 +104,7 @@ func (h *history) takeNumbers(n *engine.Numbers, hist *engine.Histograms, now ti
 		At:    now.UnixMilli(),
 		Ready: n.Jobs[state.Ready], Delayed: n.Jobs[state.Delayed], Leased: n.Jobs[state.Leased], Dead: n.Jobs[state.Dead],
 		totals: [4]int64{int64(n.Enqueued), int64(n.Delivered), int64(n.Acked), int64(n.Nacked + n.Expired)},
-		syncs:  hist.SyncSeconds.Count, syncSum: hist.SyncSeconds.Sum,
+		wait:   hist.WaitSeconds, run: hist.RunSeconds, sync: hist.SyncSeconds,
 	}
 	if len(h.samples) > 0 {
 		last := &h.samples[len(h.samples)-1]
@@ -95,9 +112,12 @@ func (h *history) takeNumbers(n *engine.Numbers, hist *engine.Histograms, now ti
 			rate := func(i int) float64 { return float64(s.totals[i]-last.totals[i]) / seconds }
 			s.Enqueued, s.Delivered, s.Acked, s.Failed = rate(0), rate(1), rate(2), rate(3)
 		}
-		if syncs := s.syncs - last.syncs; syncs > 0 {
-			s.SyncMs = (s.syncSum - last.syncSum) * 1000 / float64(syncs)
+		if sync := s.sync.Since(last.sync); sync.Count > 0 {
+			s.SyncMs = sync.Sum * 1000 / float64(sync.Count)
 		}
+		wait, run := latencyOf(s.wait, last.wait), latencyOf(s.run, last.run)
+		s.WaitP50, s.WaitP95, s.WaitP99 = wait.P50, wait.P95, wait.P99
+		s.RunP50, s.RunP95, s.RunP99 = run.P50, run.P95, run.P99
 	}
 	h.samples = append(h.samples, s)
 	if over := len(h.samples) - maxSamples; over > 0 {
@@ -143,6 +163,24 @@ func (h *history) all() []sample {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]sample{}, h.samples...)
+}
+
+// latencies are those of the last minute; before two samples were taken, those
+// since the start.
+func (h *history) latencies(now engine.Histograms) (wait, run, sync latency) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var then sample
+	if n := len(h.samples); n > 0 {
+		then = h.samples[max(0, n-latencySamples)]
+	}
+	return latencyOf(now.WaitSeconds, then.wait), latencyOf(now.RunSeconds, then.run), latencyOf(now.SyncSeconds, then.sync)
+}
+
+func latencyOf(now, then engine.Histogram) latency {
+	d := now.Since(then)
+	ms := func(q float64) float64 { return d.Quantile(q) * 1000 }
+	return latency{d.Count, ms(0.5), ms(0.95), ms(0.99)}
 }
 
 // queue copies what is known of one.

@@ -153,7 +153,7 @@ func (c *engineCollector) Collect(ch chan<- prometheus.Metric) {
 	send(loginsWrong, counter, float64(logins.Wrong))
 	send(loginsUnseen, counter, float64(logins.Unseen))
 	if s.options.Resp != nil {
-		collectResp(send, s.options.Resp())
+		collectResp(send, s.options.Resp.Numbers())
 	}
 	e := s.currentEngine()
 	if e == nil {

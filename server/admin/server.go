@@ -25,7 +25,6 @@ import (
 
 	"pawl/engine"
 	"pawl/server/lmstfy"
-	"pawl/server/resp"
 )
 
 // Engine is what this package needs of *engine.Engine.
@@ -55,8 +54,9 @@ type Options struct {
 	MaxQueueSeries int
 	// Collectors are further metrics, such as those of the RESP edge.
 	Collectors []prometheus.Collector
-	// Resp reads the numbers of the RESP edge; nil is none.
-	Resp func() resp.Numbers
+	// Resp is the RESP edge, whose connections and users are shown and changed;
+	// nil is none.
+	Resp RESP
 	// Loading says how far the start is while there is no engine, in bytes of
 	// snapshot and log; nil is unknown.
 	Loading func() (done, total int64)

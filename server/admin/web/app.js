@@ -114,7 +114,9 @@ function chart(title, times, series, format) {
   const parts = [0, 0.5, 1].map((f) => h('g', null,
     h('line', { class: 'axis', x1: left, x2: width, y1: y(max * f), y2: y(max * f) }),
     h('text', { x: left - 6, y: y(max * f) + 4, 'text-anchor': 'end' }, format(max * f))));
-  if (times.length > 1) {
+  if (times.length < 2) {
+    parts.push(h('text', { x: (left + width) / 2, y: height / 2 - 12, 'text-anchor': 'middle' }, 'the first points come in a few seconds'));
+  } else {
     parts.push(h('text', { x: left, y: height - 3 }, span(times.at(-1) - times[0]) + ' ago'), h('text', { x: width, y: height - 3, 'text-anchor': 'end' }, 'now'));
   }
   series.forEach((s, n) => parts.push(h('path', { class: 'line c' + n, d: s.values.map((v, i) => (i ? 'L' : 'M') + x(i).toFixed(1) + ' ' + y(v).toFixed(1)).join('') })));
@@ -185,6 +187,12 @@ function ask({ title, text, fields = [], path, query, body = (v) => v, label, da
     if (!dry) return;
     const mine = ++turn;
     let lines;
+    const missing = fields.find((f) => !f.optional && f.type !== 'area' && f.type !== 'checkbox' && inputs[f.name].value === '');
+    if (missing) {
+      submit.disabled = true;
+      preview.replaceChildren(h('span', { class: 'muted' }, `Still to fill in: ${missing.label}.`));
+      return;
+    }
     try {
       const reply = await post(path, typeof query === 'function' ? query(values()) : query, { ...body(values()), dry_run: true });
       lines = [h('span', null, reply.affected === 1 ? 'Affects 1.' : `Affects ${count(reply.affected)}.`), reply.command ? ' The same by command:' : '', reply.command ? h('pre', null, reply.command) : ''];
@@ -216,22 +224,32 @@ function ask({ title, text, fields = [], path, query, body = (v) => v, label, da
     },
   },
   h('h2', { id: 'dialog-title' }, title), text && h('p', null, text),
-  fields.map((f) => {
+  h('div', { class: 'fields' }, fields.map((f) => {
     const id = 'field-' + f.name;
     const common = { id, 'aria-describedby': f.hint ? id + '-hint' : null };
     const el = f.type === 'select' ? h('select', common, f.options.map((o) => h('option', { value: o, selected: o === f.value }, o)))
-      : f.type === 'area' ? h('textarea', { ...common, rows: 9, spellcheck: 'false' }, f.value ?? '')
+      : f.type === 'area' ? h('textarea', { ...common, rows: fields.length > 3 ? 4 : 9, spellcheck: 'false' }, f.value ?? '')
         : f.type === 'checkbox' ? h('input', { ...common, type: 'checkbox', checked: !!f.value })
           : h('input', { ...common, type: f.type === 'number' ? 'number' : 'text', step: '1', value: f.value ?? '', required: !f.optional, autocomplete: 'off', spellcheck: 'false' });
     inputs[f.name] = el;
-    return h('label', { class: 'field', for: id }, h('span', null, f.label), el, f.hint && h('span', { id: id + '-hint' }, f.hint));
-  }),
+    return h('label', { class: 'field' + (f.half ? ' half' : ''), for: id }, h('span', null, f.label), el, f.hint && h('span', { id: id + '-hint', class: 'muted small' }, f.hint));
+  })),
   preview,
   h('div', { class: 'actions' }, h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), submit));
   dialog.replaceChildren(form);
   dialog.showModal();
   look();
 }
+
+// reveal shows a secret that is shown only once, until it is put away.
+function reveal(title, text, secret) {
+  dialog.replaceChildren(h('h2', { id: 'dialog-title' }, title), h('p', null, text), h('pre', { tabindex: '0', 'aria-label': 'Secret' }, secret),
+    h('div', { class: 'actions' }, copyButton(secret, 'Copy', ''), h('button', { type: 'button', class: 'primary', onclick: () => dialog.close() }, 'Done')));
+  dialog.showModal();
+}
+
+const copyButton = (text, label = 'Copy', cls = 'link') => button(label, () => (navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject(new Error('no clipboard')))
+  .then(() => toast('Copied.'), () => toast('The browser refuses to copy.', true)), cls);
 
 // ---- pages ----
 
@@ -260,14 +278,17 @@ pages.overview = async () => {
       stat('leased', short(o.jobs.leased), 'leased'), stat('dead', short(o.jobs.dead), o.jobs.dead ? 'dead' : ''),
       stat('oldest ready', o.oldest_ready_ms ? span(o.oldest_ready_ms) : '–'),
       stat('queues' + (o.paused ? `, ${count(o.paused)} paused` : ''), short(o.queues)),
-      stat('fetchers waiting', short(o.waiting)), stat('RESP connections', o.connections < 0 ? '–' : short(o.connections))),
+      stat('fetchers waiting', short(o.waiting)), stat('connections', o.connections < 0 ? '–' : h('a', { href: '#/connections' }, short(o.connections)))),
     h('div', { class: 'wide' },
       chart('Jobs a second', times, [line('enqueued', 'enqueued'), line('acknowledged', 'acked'), line('delivered', 'delivered'), line('failed', 'failed')], short),
       chart('Jobs by state', times, [line('ready', 'ready'), line('leased', 'leased'), line('delayed', 'delayed'), line('dead', 'dead')], short),
-      chart('Write and sync, mean ms', times, [line('ms', 'sync_ms')], short),
+      chart('Wait for a worker, ms', times, [line('p50', 'wait_p50_ms'), line('p95', 'wait_p95_ms'), line('p99', 'wait_p99_ms')], short),
+      chart('Run by a worker, ms', times, [line('p50', 'run_p50_ms'), line('p95', 'run_p95_ms'), line('p99', 'run_p99_ms')], short),
+      h('section', { class: 'card' }, h('h2', null, 'Latency, last minute'), latencies([
+        ['ready to delivered', o.wait], ['delivered to acknowledged', o.run], ['write and sync of a group', o.sync]]),
+      h('p', { class: 'muted small' }, 'Estimated from buckets that double. The same by command: ', h('code', null, 'INFO'), ', ', h('code', null, 'pawl top'))),
       h('section', { class: 'card' }, h('h2', null, 'Disk and log'), facts([
         ['durable up to', 'group ' + count(l.durable_lsn) + (l.oldest_unsynced_ms ? `, oldest change waits ${span(l.oldest_unsynced_ms)}` : '')],
-        ['sync', `half under ${span(l.sync_p50_ms)}, 99 % under ${span(l.sync_p99_ms)}`],
         ['log', `${bytes(l.bytes)} in ${count(l.generations)} generations, ${l.bytes ? Math.round((100 * l.live_bytes) / l.bytes) : 100} % needed`],
         ['free', [bytes(l.disk_free), l.full && h('span', { class: 'tag bad' }, 'full: new jobs are refused')]],
         ['snapshot', [when(l.snapshot_at), l.snapshot_ms ? `, took ${span(l.snapshot_ms)}` : '', l.snapshotting && ', one is under way', l.snapshot_failures > 0 && h('span', { class: 'tag bad' }, `${count(l.snapshot_failures)} failed`)]],
@@ -283,6 +304,11 @@ pages.overview = async () => {
     h('p', { class: 'muted small' }, `Since the start: ${count(o.totals.enqueued)} enqueued, ${count(o.totals.delivered)} delivered, ${count(o.totals.acked)} acknowledged, ${count(o.totals.nacked)} failed, ${count(o.totals.expired)} leases ran out, ${count(o.totals.dead)} died, ${count(o.totals.refused)} commands refused.`),
   ];
 };
+
+const latencies = (rows) => h('table', { class: 'plain' },
+  h('thead', null, h('tr', null, h('th', { scope: 'col' }, h('span', { class: 'hidden' }, 'What')), num('p50'), num('p95'), num('p99'), num('count', 'opt'))),
+  h('tbody', null, rows.map(([what, l]) => h('tr', null, h('th', { scope: 'row' }, what),
+    ['p50_ms', 'p95_ms', 'p99_ms'].map((p) => h('td', { class: 'num' }, l.count ? span(l[p]) : '–')), h('td', { class: 'num opt' }, short(l.count))))));
 
 // go changes the query of the present page.
 function go(change) {
@@ -322,7 +348,7 @@ pages.queues = async () => {
         h('td', { class: 'num' + (v.dead ? ' s-dead' : '') }, v.dead ? h('a', { class: 's-dead', href: `#/queue/${v.ref}/dead` }, count(v.dead)) : '0'),
         h('td', { class: 'num' }, v.oldest_ready_ms ? span(v.oldest_ready_ms) : '–'),
         h('td', { class: 'opt' }, spark(v.ready_history, 'ready jobs')), h('td', { class: 'opt' }, spark(v.rate_history, 'deliveries a second')),
-        h('td', null, v.paused ? button('Resume', () => resume(v)) : button('Pause', () => pause(v))))),
+        h('td', { class: 'acts' }, v.paused ? button('Resume', () => resume(v)) : button('Pause', () => pause(v))))),
       q.get('match') ? 'No queue has such a name.' : 'No queues yet. A queue begins with its first job.'),
     pager(from, 50, list.total),
   ];
@@ -352,18 +378,31 @@ const settings = (q) => ask({ title: `Settings of ${name(q)}`, text: '0 takes a 
     if ('rate_count' in changed) changed.rate_per_ms = v.rate_per_ms;
     return changed;
   } });
+// optionFields are the options of ENQUEUE, of a new job and of a recurring one.
+const optionFields = (o = {}) => [
+  ['delay_ms', 'Delay, ms'], ['ttl_ms', 'Time to live, ms'], ['priority', 'Priority, -128 to 127'], ['tries', 'Tries, 0 is no limit'],
+  ['backoff_ms', 'First backoff, ms'], ['backoff_max_ms', 'Longest backoff, ms'],
+].map(([name, label]) => ({ name, label, type: 'number', optional: true, half: true, value: o[name] || (o[name] === 0 && ['ttl_ms', 'tries', 'backoff_ms'].includes(name)) ? o[name] : '' })).concat([
+  { name: 'unique', label: 'Unique key', optional: true, half: true, value: o.unique },
+  { name: 'for_ms', label: 'unique for, ms', type: 'number', optional: true, half: true, value: o.for_ms || '' },
+  { name: 'group', label: 'Group', optional: true, half: true, value: o.group },
+  { name: 'attrs', label: 'Attributes, name=value, comma between', optional: true, half: true, value: (o.attrs || []).map((a) => `${a.name}=${a.value}`).join(', ') },
+]);
+function withAttrs({ attrs, ...rest }) {
+  if (!attrs) return rest;
+  return { ...rest, attrs: attrs.split(',').filter((a) => a.trim()).map((a) => {
+    const [, name, value] = /^\s*([^=]+?)\s*=(.*?)\s*$/s.exec(a) || [];
+    if (!name) throw new Error(`Attribute ${a.trim()} is not of the form name=value.`);
+    return { name, value };
+  }) };
+}
 const newJob = (key) => ask({ title: 'New job', path: 'jobs', label: 'Enqueue',
   fields: [
     { name: 'queue', label: 'Queue, pool/namespace/name', value: key },
     { name: 'text', label: 'Payload', type: 'area', value: '' },
-    { name: 'delay_ms', label: 'Delay, ms', type: 'number', optional: true },
-    { name: 'ttl_ms', label: 'Time to live, ms', type: 'number', optional: true },
-    { name: 'priority', label: 'Priority, -128 to 127', type: 'number', optional: true },
-    { name: 'tries', label: 'Tries', type: 'number', optional: true },
-    { name: 'unique', label: 'Unique key', optional: true },
-    { name: 'group', label: 'Group', optional: true },
+    ...optionFields(),
   ],
-  query: (v) => ({ queue: encodeURIComponent(v.queue) }), body: ({ queue, ...rest }) => rest,
+  query: (v) => ({ queue: encodeURIComponent(v.queue) }), body: ({ queue, ...rest }) => withAttrs(rest),
   done: (r) => toast(r.duplicate ? `Job ${r.id} with this key is there already.` : `Job ${r.id} is enqueued.`) });
 
 const states = ['ready', 'leased', 'delayed', 'dead'];
@@ -373,7 +412,7 @@ pages.queue = async (ref, state = 'ready') => {
   const trail = page.state.trail ||= [''];
   const [q, jobs, reasons] = await Promise.all([
     get('queue', { queue: ref }),
-    get('jobs', { queue: ref, state, count: pageSize, after: trail.at(-1) }).catch((err) => { if (trail.length > 1) { page.state.trail = ['']; return { jobs: [], next: '' }; } throw err; }),
+    get('jobs', { queue: ref, state, count: pageSize, after: trail.at(-1), match: page.query.get('match') }).catch((err) => { if (trail.length > 1) { page.state.trail = ['']; return { jobs: [], next: '' }; } throw err; }),
     state === 'dead' ? get('dead', { queue: ref }) : null,
   ]);
   const chosen = page.state.chosen ||= new Set();
@@ -392,13 +431,15 @@ pages.queue = async (ref, state = 'ready') => {
     h('div', { class: 'grid' },
       stat('oldest ready', q.oldest_ready_ms ? span(q.oldest_ready_ms) : '–'), stat('payload', bytes(q.bytes)),
       stat('fetchers waiting', short(q.waiting)), stat('next due', q.next_due_ms ? span(q.next_due_ms) : '–'),
-      h('div', { class: 'card stat' }, spark(q.ready_history, 'ready jobs'), h('span', { class: 'muted small' }, 'ready, 5 min')),
-      h('div', { class: 'card stat' }, spark(q.rate_history, 'deliveries a second'), h('span', { class: 'muted small' }, 'deliveries, 5 min'))),
+      stat('ready, 5 min', spark(q.ready_history, 'ready jobs')), stat('deliveries, 5 min', spark(q.rate_history, 'deliveries a second'))),
     h('details', { class: 'card' }, h('summary', null, 'Totals and settings'),
       facts([...Object.entries(q.totals).map(([k, v]) => [k, count(v)]), ...(set.length ? set.map(([n, label]) => [label, count(s[n])]) : [['settings', 'none']])])),
     h('p', null),
     h('nav', { class: 'tabs', 'aria-label': 'States' }, states.map((t) => h('a', { href: `#/queue/${ref}/${t}`, 'aria-current': t === state ? 'page' : null }, t, ' ', h('span', { class: 's-' + t }, count(q[t]))))),
     reasons && reasonTable(q, reasons),
+    h('div', { class: 'row' },
+      h('label', { class: 'grow' }, h('span', { class: 'hidden' }, `Search ${state} jobs`), h('input', { type: 'search', class: 'full', placeholder: `Search ${state} jobs: payload, ID, attribute, key, group, reason`, value: page.query.get('match') || '', onchange: (e) => { page.state.trail = ['']; go({ match: e.target.value }); } })),
+      page.query.get('match') && h('span', { class: 'muted small' }, `${count(jobs.jobs.length)} of ${count(jobs.scanned || 0)} looked at${jobs.next ? '; there are more pages' : ''}`)),
     bulkBar(q, state, jobs.jobs, chosen),
     table([h('th', { scope: 'col' }, h('input', { type: 'checkbox', 'aria-label': 'Choose all on this page', checked: jobs.jobs.length > 0 && chosen.size === jobs.jobs.length, onchange: (e) => { jobs.jobs.forEach((j) => (e.target.checked ? chosen.add(j.id) : chosen.delete(j.id))); refresh(); } })),
       'Job', num('Priority', 'opt'), num('Attempt'), num('Failures'), 'Enqueued', last, num('Size', 'opt'), h('th', { scope: 'col', class: 'opt' }, state === 'leased' ? 'Lease' : 'Last failure')],
@@ -408,7 +449,7 @@ pages.queue = async (ref, state = 'ready') => {
       h('td', { class: 'num opt' }, j.priority), h('td', { class: 'num' }, count(j.attempt)), h('td', { class: 'num' }, count(j.failures) + (j.tries ? ' of ' + count(j.tries) : '')),
       h('td', null, when(j.enqueued_at)), h('td', null, moment(j)), h('td', { class: 'num opt' }, bytes(j.bytes)),
       h('td', { class: 'name opt mono small' }, state === 'leased' ? j.lease : j.reason || '–'))),
-    `No ${state} jobs.`),
+    page.query.get('match') ? `No ${state} job on this page matches.` : `No ${state} jobs.`),
     h('div', { class: 'row' },
       h('button', { type: 'button', disabled: trail.length < 2, onclick: () => { trail.pop(); refresh(); } }, 'Previous'),
       h('span', { class: 'muted' }, 'page ' + trail.length),
@@ -421,7 +462,7 @@ function reasonTable(q, r) {
   const rows = r.reasons.sort((a, b) => b.count - a.count).map((g) => h('tr', null,
     h('td', { class: 'name mono small' }, g.reason || 'no reason given'), h('td', { class: 'num' }, count(g.count)),
     h('td', { class: 'opt' }, when(g.oldest)), h('td', null, when(g.newest)), h('td', { class: 'opt mono small' }, h('a', { href: '#/job/' + g.sample }, g.sample)),
-    h('td', null, button('Redrive these', () => bulk(q, 'dead', 'run', g.reason)), ' ', button('Delete these', () => bulk(q, 'dead', 'delete', g.reason), 'danger'))));
+    h('td', { class: 'acts' }, button('Redrive these', () => bulk(q, 'dead', 'run', g.reason)), ' ', button('Delete these', () => bulk(q, 'dead', 'delete', g.reason), 'danger'))));
   return h('section', null, h('h2', null, 'By reason', !r.complete && h('span', { class: 'tag warn' }, `of the oldest ${count(r.scanned)}`)),
     table(['Reason of the last failure', num('Jobs'), h('th', { scope: 'col', class: 'opt' }, 'First died'), 'Last died', h('th', { scope: 'col', class: 'opt' }, 'One of them'), ''], rows, ''));
 }
@@ -442,9 +483,11 @@ const some = (ids, action, after) => ask({
   fields: actionFields[action], body: (v) => ({ ids, ...v }), done: after });
 
 function bulkBar(q, state, jobs, chosen) {
-  const actions = state === 'leased' ? ['delete'] : ['run', 'delay', 'priority', 'move', 'delete'];
-  const all = jobs.length > 0 && chosen.size === 0;
-  return h('div', { class: 'row' }, h('span', { class: 'muted' }, chosen.size ? `${chosen.size} chosen:` : all ? `All ${state}:` : ''),
+  const actions = state === 'leased' ? ['delete'] : ['run', 'delay', 'priority', 'move', 'delete'].filter((a) => a !== 'run' || state !== 'ready');
+  // A search shows some of them, so "all" would be more than what is seen.
+  const searching = Boolean(page.query.get('match'));
+  const all = jobs.length > 0 && chosen.size === 0 && !searching;
+  return h('div', { class: 'row' }, h('span', { class: 'muted' }, chosen.size ? `${chosen.size} chosen:` : all ? `All ${state}:` : searching && jobs.length ? 'Choose jobs to act on them.' : ''),
     (chosen.size || all) && actions.map((a) => button({ run: 'Run now', delay: 'Delay…', priority: 'Priority…', move: 'Move…', delete: 'Delete…' }[a],
       () => (chosen.size ? some([...chosen], a) : bulk(q, state, a)), a === 'delete' ? 'danger' : '')));
 }
@@ -546,7 +589,7 @@ pages.dead = async () => {
       h('td', { class: 'name' }, h('a', { href: `#/queue/${q.ref}/dead` }, q.display), ' ', poolTag(q.pool)),
       h('td', { class: 'num s-dead' }, count(q.dead)), h('td', { class: 'num opt' }, count(q.totals.dead)),
       h('td', { class: 'name small mono' }, (groups[i]?.reasons || []).sort((a, b) => b.count - a.count).slice(0, 3).map((g) => h('div', null, `${count(g.count)} × ${g.reason || 'no reason given'}`))),
-      h('td', null, button('Redrive', () => redrive(q)), ' ', button('Purge', () => purge(q, ['dead']), 'danger')))),
+      h('td', { class: 'acts' }, button('Redrive', () => redrive(q)), ' ', button('Purge', () => purge(q, ['dead']), 'danger')))),
     'No dead jobs.'),
     h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'QUEUE PEEK queue STATE dead'), ' and ', h('code', null, 'QUEUE REDRIVE queue')),
   ];
@@ -559,14 +602,32 @@ pages.leases = async () => {
   const soonest = jobs.flat().sort((a, b) => a.deadline - b.deadline);
   return [
     h('h1', null, 'Workers and leases'),
-    h('div', { class: 'grid' }, stat('leased', short(o.jobs.leased), 'leased'), stat('fetchers waiting', short(o.waiting)), stat('RESP connections', o.connections < 0 ? '–' : short(o.connections)), stat('leases that ran out', short(o.totals.expired))),
+    h('div', { class: 'grid' }, stat('leased', short(o.jobs.leased), 'leased'), stat('fetchers waiting', short(o.waiting)), stat('connections', o.connections < 0 ? '–' : h('a', { href: '#/connections' }, short(o.connections))), stat('leases that ran out', short(o.totals.expired))),
     table(['Queue', num('Leased'), num('Waiting'), num('Ran out'), h('th', { scope: 'col', class: 'opt' }, 'Deliveries, 5 min')], busy.map((q) => h('tr', { 'data-key': q.ref },
       h('td', { class: 'name' }, h('a', { href: `#/queue/${q.ref}/leased` }, q.display), ' ', poolTag(q.pool)), h('td', { class: 'num' }, count(q.leased)), h('td', { class: 'num' }, count(q.waiting)),
       h('td', { class: 'num' }, count(q.totals.expired)), h('td', { class: 'opt' }, spark(q.rate_history, 'deliveries a second')))), 'No worker has or waits for a job.'),
     h('h2', null, 'Leases of the busiest queues, the soonest to end first'),
     table(['Job', 'Queue', num('Attempt'), 'Lease ends', h('th', { scope: 'col', class: 'opt' }, 'Lease')], soonest.map((j) => h('tr', { 'data-key': j.id },
       h('td', { class: 'mono' }, h('a', { href: '#/job/' + j.id }, j.id)), h('td', { class: 'name' }, j.queue), h('td', { class: 'num' }, count(j.attempt)), h('td', null, when(j.deadline)), h('td', { class: 'opt mono small' }, j.lease))), 'No leases.'),
-    h('p', { class: 'muted small' }, 'Connections by command: ', h('code', null, 'CLIENT LIST')),
+    h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'QUEUE PEEK queue STATE leased'), '. Who waits and works: ', h('a', { href: '#/connections' }, 'connections'), '.'),
+  ];
+};
+
+pages.connections = async () => {
+  const q = page.query, from = Number(q.get('from')) || 0;
+  const list = await get('clients', { match: q.get('match'), from, count: 50 });
+  return [
+    h('div', { class: 'row' }, h('h1', { class: 'grow' }, 'Connections'),
+      h('label', null, h('span', { class: 'hidden' }, 'Search connections'), h('input', { type: 'search', placeholder: 'Address, name, user, library', value: q.get('match') || '', onchange: (e) => go({ match: e.target.value, from: '' }) }))),
+    table([num('ID'), 'Address', 'Name', 'User', h('th', { scope: 'col' }, 'Doing'), num('Idle'), num('Age', 'opt'), num('Buffers', 'opt'), h('th', { scope: 'col', class: 'opt' }, 'Library'), ''], list.clients.map((c) => h('tr', { 'data-key': c.id },
+      h('td', { class: 'num' }, String(c.id)), h('td', { class: 'mono small' }, c.addr, c.tls && h('span', { class: 'tag' }, 'TLS')), h('td', { class: 'name' }, c.name || '–'),
+      h('td', { class: 'name' }, c.user || h('span', { class: 'muted' }, 'not logged in')),
+      h('td', { class: 'mono small' }, c.command || '–', ' ', c.waiting && h('span', { class: 'tag' }, 'waits'), c.monitor && h('span', { class: 'tag warn' }, 'monitor')),
+      h('td', { class: 'num' }, c.waiting ? '–' : span(c.idle_ms)), h('td', { class: 'num opt' }, span(c.age_ms)), h('td', { class: 'num opt' }, bytes(c.bytes)), h('td', { class: 'opt small' }, c.library || '–'),
+      h('td', { class: 'acts' }, button('Close', () => ask({ title: 'Close connection ' + c.id, text: `${c.addr} is cut off. A job that it has stays leased until its deadline; most clients connect again.`, path: 'clients/kill', body: () => ({ id: c.id }), label: 'Close it', danger: true }), 'danger')))),
+    q.get('match') ? 'No connection matches.' : 'Nobody is connected over RESP.'),
+    pager(from, 50, list.total),
+    h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'CLIENT LIST'), '. HTTP clients come and go with each request and are not listed.'),
   ];
 };
 
@@ -574,12 +635,16 @@ const cronForm = (c) => ask({ title: c ? 'Change ' + c.name : 'New cron', path: 
   fields: [
     { name: 'name', label: 'Name', value: c?.name },
     { name: 'queue', label: 'Queue, pool/namespace/name', value: c ? keyOf(c.queue_ref) : 'default/default/' },
-    { name: 'spec', label: 'When: minute hour day month weekday', value: c?.spec ?? '0 * * * *' },
-    { name: 'zone', label: 'Time zone, such as Europe/Berlin; empty is UTC', value: c?.zone, optional: true },
-    { name: 'text', label: 'Payload', type: 'area', value: c ? utf8(Uint8Array.from(atob(c.payload), (x) => x.charCodeAt(0))) ?? '' : '' },
-    { name: 'catchup', label: 'Slots missed while down fire', type: 'select', options: ['one', 'none', 'all'], value: c?.catchup ?? 'one' },
+    { name: 'spec', label: 'When: minute hour day month weekday', value: c?.spec ?? '0 * * * *', half: true },
+    { name: 'zone', label: 'Time zone, as Europe/Berlin; empty is UTC', value: c?.zone, optional: true, half: true },
+    ...(c && cronText(c) === null ? [] : [{ name: 'text', label: 'Payload', type: 'area', value: c ? cronText(c) : '' }]),
+    { name: 'catchup', label: 'Of slots missed while down, fire', type: 'select', options: ['one', 'none', 'all'], value: c?.catchup ?? 'one' },
+    ...optionFields(c?.options),
   ],
-  query: (v) => ({ queue: encodeURIComponent(v.queue) }), body: ({ queue, ...rest }) => rest });
+  text: c && cronText(c) === null ? `The payload, ${bytes(atob(c.payload).length)}, is not text and stays as it is.` : c && 'Another name makes another cron. The next slot stays as long as the times do.',
+  query: (v) => ({ queue: encodeURIComponent(v.queue) }),
+  body: ({ queue, ...rest }) => withAttrs(c && cronText(c) === null ? { ...rest, payload: c.payload } : rest) });
+const cronText = (c) => utf8(Uint8Array.from(atob(c.payload), (x) => x.charCodeAt(0)));
 
 pages.crons = async () => {
   const list = await get('crons');
@@ -589,33 +654,77 @@ pages.crons = async () => {
       h('td', { class: 'name' }, c.name, ' ', c.namespace !== 'default' && h('span', { class: 'tag' }, c.namespace), ' ', poolTag(c.pool)),
       h('td', null, h('code', null, c.spec), ' ', h('span', { class: 'muted small' }, c.zone || 'UTC')),
       h('td', { class: 'name' }, h('a', { href: '#/queue/' + c.queue_ref }, c.queue)), h('td', null, when(c.next_at)), h('td', { class: 'opt' }, when(c.last_at)), h('td', { class: 'opt' }, c.catchup),
-      h('td', null, button('Change', () => cronForm(c)), ' ', button('Delete', () => ask({ title: 'Delete ' + c.name, path: 'crons/delete', body: () => ({ pool: c.pool, namespace: c.namespace, name: c.name }), label: 'Delete it', danger: true }), 'danger')))),
-    'No recurring jobs.'),
+      h('td', { class: 'acts' }, button('Change', () => cronForm(c)), ' ', button('Delete', () => ask({ title: 'Delete ' + c.name, path: 'crons/delete', body: () => ({ pool: c.pool, namespace: c.namespace, name: c.name }), label: 'Delete it', danger: true }), 'danger')))),
+    'No recurring jobs. A cron enqueues one job at each of its times.'),
+    h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'CRON LIST'), ', ', h('code', null, 'CRON SET name "0 3 * * *" queue payload')),
   ];
 };
 
 const shownToken = (t) => (t.pool === 'default' ? t.token : t.pool + ':' + t.token);
 
+// successor makes a token like another one, with its limit. The old one goes on
+// until it is deleted, so that clients can be told in between.
+const successor = (t) => ask({ title: 'A successor for the token', text: 'Makes another token with the same description and limit. Tell the clients, then delete the old one: nothing fails in between.', path: 'tokens', label: 'Make it',
+  body: () => ({ pool: t.pool, namespace: t.namespace, description: t.description }),
+  done: async (r) => {
+    try {
+      if (t.limit) await post('limits', {}, { namespace: t.namespace, token: r.token, limit: t.limit });
+      reveal('The new token', 'Clients send:', r.token);
+    } catch (err) { toast('The token was made, but not its limit: ' + err.message, true); }
+  } });
+
+const classNames = { produce: 'enqueue jobs', work: 'fetch and finish jobs', operate: 'look into queues and change them', admin: 'the daemon: users, settings, backups' };
+
+// userForm makes a user (u is null) or changes one.
+const userForm = (u, pools) => ask({ title: u ? 'Change ' + u.name : 'New user', path: 'users', label: u ? 'Change' : 'Make it',
+  text: u ? 'Holds at once, also for who is connected. The password stays.' : 'A random password is made and shown once.',
+  fields: [
+    !u && { name: 'name', label: 'Name' },
+    { name: 'on', label: 'May log in', type: 'checkbox', value: u ? u.enabled : true },
+    ...Object.entries(classNames).map(([c, what]) => ({ name: c, label: `${c}: ${what}`, type: 'checkbox', value: u ? u.classes.includes(c) : ['produce', 'work'].includes(c) })),
+    { name: 'queues', label: 'Queues: globs over namespace/queue, blanks between; * is all', value: u ? u.queues.join(' ') : '*', optional: true },
+    { name: 'pool', label: 'Pool', type: 'select', options: [...new Set([...pools, u?.pool || 'default'])], value: u?.pool || 'default' },
+  ].filter(Boolean),
+  body: (v) => ({ name: u ? u.name : v.name, generate: !u, rules: [v.on ? 'on' : 'off', '-@all', ...Object.keys(classNames).filter((c) => v[c]).map((c) => '+@' + c),
+    'resetqueues', ...(v.queues || '').split(/\s+/).filter(Boolean).map((g) => '~' + g), 'pool=' + (v.pool === 'default' ? '' : v.pool)] }),
+  done: (r) => (r.password ? reveal('Password of ' + r.user.name, 'It is kept as a hash and shown this once:', r.password) : toast(`User ${r.user.name} is changed.`)) });
+
+function userRow(u, pools) {
+  const actions = u.configured ? h('span', { class: 'muted small' }, 'changed by its file') : [
+    button('Change…', () => userForm(u, pools)), ' ',
+    button('New password…', () => ask({ title: 'A new password for ' + u.name, text: 'The old one stops at once; who is logged in stays so. The new one is shown once.', path: 'users', label: 'Make it', body: () => ({ name: u.name, rules: [], generate: true }), done: (r) => reveal('Password of ' + u.name, 'It is kept as a hash and shown this once:', r.password) })), ' ',
+    u.name !== 'default' && button('Delete', () => ask({ title: 'Delete ' + u.name, text: u.connected ? `${count(u.connected)} connections are cut off.` : 'Nobody is logged in as this user.', path: 'users/delete', body: () => ({ name: u.name }), label: 'Delete it', danger: true }), 'danger')];
+  return h('tr', { 'data-key': u.name },
+    h('td', { class: 'name' }, u.name, ' ', !u.enabled && h('span', { class: 'tag' }, 'off'), u.configured && h('span', { class: 'tag' }, 'in the configuration'), u.enabled && u.nopass && h('span', { class: 'tag warn' }, 'no password')),
+    h('td', { class: 'small' }, u.classes.length === 4 ? 'everything' : u.classes.join(', ') || 'nothing'),
+    h('td', { class: 'mono small name' }, u.queues.map((g) => (g === '*' ? 'all' : g)).join(' ') || 'none', ' ', poolTag(u.pool)),
+    h('td', { class: 'num opt' }, u.nopass ? '–' : count(u.passwords)),
+    h('td', { class: 'num' }, u.connected ? h('a', { href: '#/connections?match=' + encodeURIComponent(u.name) }, count(u.connected)) : '0'),
+    h('td', { class: 'acts' }, actions));
+}
+
 pages.access = async () => {
   const [tokens, users] = await Promise.all([get('tokens'), get('users')]);
   return [
-    h('div', { class: 'row' }, h('h1', { class: 'grow' }, 'Access'), button('New token', () => ask({ title: 'New token', text: 'For one namespace of one pool, over HTTP. The same by command: pawl token create NAMESPACE DESCRIPTION', path: 'tokens', dry: false, label: 'Make it',
+    h('h1', null, 'Access'),
+    h('div', { class: 'row' }, h('h2', { class: 'grow' }, 'Users of the RESP port'), button('New user', () => userForm(null, tokens.pools), 'primary')),
+    table(['Name', 'May', 'Queues', num('Passwords', 'opt'), num('Connected'), ''], users.users.map((u) => userRow(u, tokens.pools)), 'This daemon serves no Redis clients.'),
+    h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'ACL LIST'), '. Users of the configuration file are changed there and taken by SIGHUP.'),
+    h('div', { class: 'row' }, h('h2', { class: 'grow' }, 'Tokens of the HTTP API'), button('New token', () => ask({ title: 'New token', text: 'For one namespace of one pool, over HTTP.', path: 'tokens', label: 'Make it',
       fields: [{ name: 'pool', label: 'Pool', type: 'select', options: tokens.pools, value: 'default' }, { name: 'namespace', label: 'Namespace' }, { name: 'description', label: 'What it is for' }, { name: 'token', label: 'Of your own, 20 characters or more; empty makes one', optional: true }],
-      done: (r) => toast('Clients send: ' + r.token) }), 'primary')),
-    h('h2', null, 'Tokens of the HTTP API'),
+      done: (r) => reveal('The new token', 'Clients send:', r.token) }), 'primary')),
     table(['Namespace', 'Token', h('th', { scope: 'col', class: 'opt' }, 'What it is for'), 'Limit', ''], tokens.tokens.map((t) => h('tr', { 'data-key': t.pool + t.namespace + t.token },
-      h('td', { class: 'name' }, t.namespace, ' ', poolTag(t.pool)), h('td', { class: 'mono small' }, t.token.slice(0, 6) + '…', ' ', button('Copy', () => navigator.clipboard.writeText(shownToken(t)).then(() => toast('Copied.'), () => toast('The browser refuses to copy.', true)), 'link')),
+      h('td', { class: 'name' }, t.namespace, ' ', poolTag(t.pool)), h('td', { class: 'mono small' }, t.token.slice(0, 6) + '…', ' ', copyButton(shownToken(t))),
       h('td', { class: 'name opt' }, t.description, ' ', t.fixed && h('span', { class: 'tag' }, 'in the configuration')),
       h('td', { class: 'small' }, t.limit ? `${t.limit.read > 0 ? count(t.limit.read) : 'any'} reads, ${t.limit.write > 0 ? count(t.limit.write) : 'any'} writes in ${count(t.limit.interval)} s` : 'none'),
-      h('td', null, button('Limit…', () => ask({ title: 'Limit the token', text: `0 is no limit on that side. The same by request: PUT /token/${t.namespace}/…/limit`, path: 'limits', dry: false, label: 'Set',
+      h('td', { class: 'acts' }, button('Limit…', () => ask({ title: 'Limit the token', text: '0 is no limit on that side.', path: 'limits', label: 'Set',
         fields: [{ name: 'read', label: 'Consumes in a window', type: 'number', value: t.limit?.read ?? 0 }, { name: 'write', label: 'Publishes in a window', type: 'number', value: t.limit?.write ?? 0 }, { name: 'interval', label: 'Window, seconds', type: 'number', value: t.limit?.interval ?? 1 }],
         body: (limit) => ({ namespace: t.namespace, token: shownToken(t), limit }) })), ' ',
-      t.limit && button('No limit', () => ask({ title: 'Take the limit away', path: 'limits/delete', body: () => ({ namespace: t.namespace, token: shownToken(t) }), label: 'Take it away' })), ' ',
+      t.limit && [button('No limit', () => ask({ title: 'Take the limit away', path: 'limits/delete', body: () => ({ namespace: t.namespace, token: shownToken(t) }), label: 'Take it away' })), ' '],
+      button('Rotate…', () => successor(t)), ' ',
       !t.fixed && button('Delete', () => ask({ title: 'Delete the token', text: 'Clients that use it are refused at once.', path: 'tokens/delete', body: () => ({ namespace: t.namespace, token: shownToken(t) }), label: 'Delete it', danger: true }), 'danger')))),
     'No tokens: nobody can use the HTTP API.'),
-    h('h2', null, 'Users of the RESP port'),
-    table(['Name'], users.users.map((u) => h('tr', null, h('td', { class: 'name' }, u))), 'None but those of the configuration.'),
-    h('p', { class: 'muted small' }, 'Rights and passwords by command: ', h('code', null, 'ACL LIST'), ', ', h('code', null, 'ACL SETUSER name …')),
+    h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'pawl token list NAMESPACE')),
   ];
 };
 
@@ -635,6 +744,7 @@ async function refresh() {
   if (mine !== turn) return;
   patch(main, h('main', { id: 'main', tabindex: '-1' }, content));
   main.removeAttribute('aria-busy');
+  if (!performance.getEntriesByName('drawn').length) performance.mark('drawn');
   timer = setTimeout(tick, refreshMs);
 }
 
@@ -663,6 +773,7 @@ function route() {
   for (const a of document.querySelectorAll('#nav a')) {
     const here = a.getAttribute('href') === '#/' + { queue: 'queues', job: 'queues' }[known] || a.getAttribute('href') === '#/' + known;
     here ? a.setAttribute('aria-current', 'page') : a.removeAttribute('aria-current');
+    if (here && !same) a.scrollIntoView({ block: 'nearest', inline: 'center' });
   }
   document.title = (args[0] ? keyOf(args[0]).replace(/^default\/default\//, '') + ' – ' : known + ' – ') + 'Pawl';
   if (dialog.open) dialog.close();
