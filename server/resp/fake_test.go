@@ -37,6 +37,16 @@ func newFakeEngine() *fakeEngine {
 	}
 }
 
+// forget makes it what it was when it was new.
+func (f *fakeEngine) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next, f.returned, f.waiters, f.waitErr = 0, nil, nil, nil
+	clear(f.ready)
+	clear(f.leased)
+	clear(f.loadErr)
+}
+
 func (f *fakeEngine) Submit(cmds ...engine.Command) engine.LSN {
 	f.mu.Lock()
 	defer f.mu.Unlock()
