@@ -1,0 +1,376 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pawl/engine"
+	"pawl/internal/vfs"
+	"pawl/wal"
+	"pawl/wal/waltest"
+)
+
+var errIO = fmt.Errorf("disk: %w", syscall.EIO)
+
+// failsBelow makes the n-th operation on anything that path is part of fail
+// once, counts them all in ops, and leaves everything else alone.
+func failsBelow(path string, n int64, ops *atomic.Int64) func(waltest.Op) waltest.Fault {
+	return func(op waltest.Op) waltest.Fault {
+		if strings.Contains(op.Name, path) && ops.Add(1) == n {
+			return waltest.Fault{Err: errIO}
+		}
+		return waltest.Fault{}
+	}
+}
+
+// aFewGenerations opens an engine on a disk and fills some generations.
+func aFewGenerations(t *testing.T, disk vfs.FS) *shop {
+	t.Helper()
+	s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 16 << 10, Foreground: true}}
+	s.open()
+	for i := range 40 {
+		s.enqueue("mail", fmt.Sprintf("job %d %s", i, strings.Repeat("b", 1000)))
+	}
+	return s
+}
+
+// Every file operation of a backup fails. The backup says so and leaves nothing,
+// the daemon does not notice, and the next backup is whole.
+func TestEveryOperationOfABackupFails(t *testing.T) {
+	disk := waltest.NewDisk()
+	s := aFewGenerations(t, disk)
+	defer func() { s.close() }()
+	before := s.dump()
+	var ops atomic.Int64
+	disk.Inject(failsBelow("copy", 0, &ops))
+	if err := s.e.Backup(t.Context(), "copy"); err != nil {
+		t.Fatal(err)
+	}
+	total := ops.Load()
+	for n := int64(1); n <= total; n++ {
+		var seen atomic.Int64
+		name := fmt.Sprintf("copy%d", n)
+		disk.Inject(failsBelow(name, n, &seen))
+		err := s.e.Backup(t.Context(), name)
+		disk.Inject(nil)
+		if seen.Load() < n {
+			t.Fatalf("backup %d has only %d operations", n, seen.Load())
+		}
+		if err == nil {
+			// A hard link that fails becomes a copy; what is read only is closed
+			// without a look at the answer.
+			if got := dumpOf(t, disk, name); got != before {
+				t.Fatalf("operation %d of %d failed, nobody noticed, and the copy is\n%s", n, total, got)
+			}
+			continue
+		}
+		if !errors.Is(err, syscall.EIO) {
+			t.Fatalf("operation %d of %d: got %v", n, total, err)
+		}
+		if _, err := disk.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("operation %d of %d: the half copy is still there (%v)", n, total, err)
+		}
+	}
+	if err := s.e.Failure(); err != nil || s.dump() != before {
+		t.Errorf("the daemon noticed: %v", err)
+	}
+	if got := dumpOf(t, disk, "copy"); got != before {
+		t.Errorf("the copy of before is\n%s", got)
+	}
+}
+
+// dumpOf starts an engine on what a power cut would leave of a directory.
+func dumpOf(t *testing.T, disk *waltest.Disk, dir string) string {
+	t.Helper()
+	c := &shop{t: t, fs: disk.Crash(func(int) waltest.Keep { return waltest.Keep{} }), dir: dir, log: wal.Options{GenerationBytes: 16 << 10, Foreground: true}}
+	c.open()
+	defer c.close()
+	return c.dump()
+}
+
+// noLinks is a file system that cannot make hard links to where backups go.
+type noLinks struct{ vfs.FS }
+
+func (noLinks) Link(string, string) error { return syscall.EXDEV }
+
+// A backup on another file system is copied.
+func TestBackupWithoutLinks(t *testing.T) {
+	disk := waltest.NewDisk()
+	s := aFewGenerations(t, noLinks{disk})
+	defer s.close()
+	if err := s.e.Backup(t.Context(), "copy"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := dumpOf(t, disk, "copy"), s.dump(); got != want {
+		t.Errorf("the copy is\n%s\nwant\n%s", got, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.e.Backup(ctx, "other"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a backup that nobody waits for: got %v", err)
+	}
+	if _, err := disk.Stat("other"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it left something: %v", err)
+	}
+	if err := s.e.Backup(t.Context(), "missing/copy"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a backup below nothing: got %v", err)
+	}
+}
+
+// Every file operation of a snapshot fails. It is said and counted, what there
+// was stays, and the daemon goes on; a restart loses nothing.
+func TestEveryOperationOfASnapshotFails(t *testing.T) {
+	disk := waltest.NewDisk()
+	s := aFewGenerations(t, disk)
+	defer func() { s.close() }()
+	var ops atomic.Int64
+	disk.Inject(failsBelow("snapshots", 0, &ops))
+	if err := s.e.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	total := ops.Load()
+	failed := uint64(0)
+	for n := int64(1); n <= total; n++ {
+		s.enqueue("mail", fmt.Sprintf("one more, %d", n))
+		var seen atomic.Int64
+		disk.Inject(failsBelow("snapshots", n, &seen))
+		err := s.e.Snapshot(t.Context())
+		disk.Inject(nil)
+		if err != nil {
+			failed++
+			if !errors.Is(err, syscall.EIO) {
+				t.Fatalf("operation %d of %d: got %v", n, total, err)
+			}
+		}
+		if err := s.e.Failure(); err != nil {
+			t.Fatalf("operation %d of %d ended the daemon: %v", n, total, err)
+		}
+		if n%7 == 0 {
+			before := s.dump()
+			s.reopen()
+			if got := s.dump(); got != before {
+				t.Fatalf("operation %d of %d: after a restart got\n%s\nwant\n%s", n, total, got, before)
+			}
+			failed = 0
+		} else if got := s.e.Numbers().SnapshotFailures; got != failed {
+			t.Fatalf("operation %d of %d: %d failures are counted, want %d", n, total, got, failed)
+		}
+	}
+}
+
+// Whoever asks for a snapshot while one is under way gets the next one, whoever
+// does not want to wait any more goes, and the end of the engine ends all.
+func TestSnapshotsThatWait(t *testing.T) {
+	disk := waltest.NewDisk()
+	s := aFewGenerations(t, disk)
+	defer s.close()
+	entered, release := make(chan struct{}), make(chan struct{})
+	var once atomic.Bool
+	disk.Inject(func(op waltest.Op) waltest.Fault {
+		if op.Kind == "open" && strings.Contains(op.Name, ".snapshot") && once.CompareAndSwap(false, true) {
+			close(entered)
+			<-release
+		}
+		return waltest.Fault{}
+	})
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- s.e.Snapshot(context.Background()) }()
+	<-entered
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.e.Snapshot(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("who has gone: got %v", err)
+	}
+	go func() { second <- s.e.Snapshot(context.Background()) }()
+	close(release)
+	for _, c := range []chan error{first, second} {
+		if err := <-c; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Snapshots come by the clock where nothing else asks for them.
+func TestSnapshotInterval(t *testing.T) {
+	inBubble(t, engine.Options{SnapshotInterval: time.Minute}, func(t *testing.T, s *shop) {
+		s.enqueue("mail", "x")
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if n := s.e.Numbers(); n.SnapshotLSN != 0 {
+			t.Errorf("a snapshot after half the time: %+v", n)
+		}
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		first := s.e.Numbers().SnapshotLSN
+		if first == 0 {
+			t.Error("no snapshot after the interval")
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if n := s.e.Numbers(); n.SnapshotLSN != first {
+			t.Errorf("another snapshot of the same: %+v", n)
+		}
+	})
+}
+
+// What the keeper does beside the commands fails for a while: it cannot ask for
+// the free space, cannot open what it would clean, cannot remove what is not
+// needed. Nobody notices but the log, and afterwards it catches up.
+func TestKeeperOnAFailingDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := waltest.NewDisk()
+		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{SnapshotBytes: 32 << 10}, log: wal.Options{GenerationBytes: 64 << 10, CacheBytes: -1}}
+		s.open()
+		defer func() { s.close() }()
+		failures := map[string]int{}
+		// The first of each fail only, so that the test ends.
+		disk.Inject(func(op waltest.Op) waltest.Fault {
+			kind := op.Kind
+			sealed := strings.Contains(op.Name, "/log/") && strings.HasSuffix(op.Name, "/00000000000000000001")
+			switch {
+			case kind == "available" && op.Name == "data": // not the log's own question
+			case kind == "remove" && sealed:
+			case kind == "remove" && strings.HasSuffix(op.Name, ".snapshot"):
+				kind = "prune"
+			default:
+				return waltest.Fault{}
+			}
+			if failures[kind]++; failures[kind] <= 3 {
+				return waltest.Fault{Err: errIO}
+			}
+			return waltest.Fault{}
+		})
+		var kept []string
+		for i := range 600 {
+			payload := fmt.Sprintf("job %d %s", i, strings.Repeat("y", 2000))
+			if i%6 == 0 {
+				s.enqueue("keep", payload)
+				kept = append(kept, payload)
+			} else {
+				s.enqueue("mail", payload)
+				s.ack(s.fetch("mail", 60_000))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		for range 4 {
+			s.must(&engine.Drain{On: true})
+			if err := s.e.Snapshot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		s.must(&engine.Drain{On: false})
+		for _, kind := range []string{"available", "remove", "prune"} {
+			if failures[kind] < 4 {
+				t.Errorf("%s was tried %d times: it never failed, or was not tried again", kind, failures[kind])
+			}
+		}
+		if n := s.e.Numbers(); n.CleanedBytes == 0 || n.LogBytes > n.LiveBytes*5/2+2*3*(32<<10)+6*(64<<10) {
+			t.Errorf("it did not catch up: %+v", n)
+		}
+		if err := s.e.Failure(); err != nil {
+			t.Errorf("the daemon failed: %v", err)
+		}
+		s.reopen()
+		for _, payload := range kept {
+			s.ack(s.want("keep", payload))
+		}
+	})
+}
+
+// A live body is rotten in a generation that is mostly dead. Cleaning carries
+// the others out, buries the job, and leaves the generation, which has its body.
+func TestCleaningMeetsRot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := waltest.NewDisk()
+		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{SnapshotBytes: 32 << 10}, log: wal.Options{GenerationBytes: 16 << 10, CacheBytes: -1}}
+		s.open()
+		defer func() { s.close() }()
+		rotten := s.enqueue("keep", "rotten "+strings.Repeat("z", 400))
+		s.enqueue("keep", "sound "+strings.Repeat("z", 400))
+		for range 10 {
+			s.enqueue("mail", strings.Repeat("y", 400))
+			s.ack(s.fetch("mail", 60_000))
+		}
+		s.reopen() // both are in a generation that is mostly dead and written no more
+		for _, name := range disk.Files() {
+			if i := strings.Index(string(disk.Contents(name)), "rotten zzz"); i >= 0 {
+				disk.Flip(name, int64(i+8)*8)
+			}
+		}
+		for i := range 1000 {
+			s.enqueue("mail", fmt.Sprintf("job %d %s", i, strings.Repeat("y", 400)))
+			s.ack(s.fetch("mail", 60_000))
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Minute)
+		s.wantCounts("keep", 1, 0, 0, 1)
+		get := &engine.JobGet{ID: rotten}
+		s.must(get)
+		if get.Job.Reason != "DAMAGED" || s.e.Numbers().CleanedBytes == 0 || s.e.Numbers().DamagedBodies != 1 {
+			t.Errorf("got reason %q, %+v", get.Job.Reason, s.e.Numbers())
+		}
+		s.e.ForgetView(&get.Job)
+		s.reopen()
+		s.ack(s.want("keep", "sound "+strings.Repeat("z", 400)))
+		s.wantNone("keep")
+	})
+}
+
+// A file that cannot be opened says nothing about the bytes in it: the job goes
+// back to the head of its queue and is delivered when files can be opened again.
+func TestBodyThatCannotBeOpened(t *testing.T) {
+	disk := waltest.NewDisk()
+	s := openOnDisk(t, disk, engine.Options{})
+	s.log = wal.Options{GenerationBytes: 16 << 10, CacheBytes: -1}
+	s.reopen()
+	s.enqueue("mail", "first")
+	s.enqueue("mail", "second")
+	s.reopen()
+	disk.Inject(func(op waltest.Op) waltest.Fault {
+		if op.Kind == "open" && strings.Contains(op.Name, "/log/") {
+			return waltest.Fault{Err: syscall.EMFILE}
+		}
+		return waltest.Fault{}
+	})
+	f := &engine.Fetch{Queues: [][]byte{key("mail")}, LeaseMs: 60_000}
+	s.must(f)
+	if err := s.e.Load(&f.Jobs[0]); !errors.Is(err, syscall.EMFILE) || errors.Is(err, engine.ErrDamaged) {
+		t.Errorf("got %v, want EMFILE", err)
+	}
+	get := &engine.JobGet{ID: f.Jobs[0].ID}
+	s.must(get)
+	if err := s.e.LoadView(&get.Job); !errors.Is(err, syscall.EMFILE) || errors.Is(err, engine.ErrDamaged) {
+		t.Errorf("got %v, want EMFILE", err)
+	}
+	disk.Inject(nil)
+	s.wantCounts("mail", 2, 0, 0, 0)
+	s.ack(s.want("mail", "first"))
+	s.ack(s.want("mail", "second"))
+}
+
+// Options and starts that make no sense are refused.
+func TestNewRefuses(t *testing.T) {
+	for name, opt := range map[string]engine.Options{
+		"payload":  {MaxPayload: -1},
+		"limit":    {MaxQueues: -1},
+		"memory":   {MaxMemory: -1},
+		"keep":     {Keep: -1},
+		"interval": {SnapshotInterval: -1},
+	} {
+		if e, err := engine.New(opt, engine.Start{}); err == nil || e != nil || !strings.HasPrefix(err.Error(), "engine: ") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := engine.New(engine.Options{}, engine.Start{}); err == nil {
+		t.Error("a start without a state and a log is taken")
+	}
+}
