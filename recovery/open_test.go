@@ -160,8 +160,10 @@ func TestOpenEndsWithContext(t *testing.T) {
 	must(t, w.close())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := recovery.Open(ctx, options(disk, "/store")); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the context's error", err)
+	for range 64 { // who notices first, the reader of the log or who applies it, is a matter of chance
+		if _, err := recovery.Open(ctx, options(disk, "/store")); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want the context's error", err)
+		}
 	}
 }
 
