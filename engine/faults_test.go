@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"pawl/engine"
 	"pawl/internal/vfs"
+	"pawl/state"
 	"pawl/wal"
 	"pawl/wal/waltest"
 )
@@ -372,5 +374,153 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if _, err := engine.New(engine.Options{}, engine.Start{}); err == nil {
 		t.Error("a start without a state and a log is taken")
+	}
+}
+
+// The log has no room at all: the disk is full and no generation is left. Every
+// command that would log is refused with the same word and changes nothing, what
+// only reads is answered, and when space is back all are taken.
+func TestCommandsOnALogWithoutRoom(t *testing.T) {
+	disk := waltest.NewDisk()
+	s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 16 << 10, Foreground: true}}
+	s.open()
+	defer func() { s.close() }()
+	for range 8 {
+		s.enqueue("mail", "payload")
+	}
+	s.must(&engine.QueueSet{Queue: key("set"), Settings: state.Settings{Tries: 3}, Which: state.SetTries})
+	s.must(&engine.QueuePause{Queue: key("paused")})
+	s.must(&engine.MetaSet{Key: "user/x", Value: []byte("v")})
+	cron := state.Cron{Namespace: "default/default", Name: "c", Spec: "@daily", Queue: string(key("mail")), Payload: []byte("p")}
+	s.must(&engine.CronSet{Cron: cron})
+	lease := func() state.LeaseID { return s.want("mail", "payload").Lease }
+	one, two, three, four, five := lease(), lease(), lease(), lease(), lease()
+	peek := &engine.QueuePeek{Queue: key("mail"), Place: state.Ready}
+	s.must(peek)
+	waiting := peek.Jobs[0].ID
+	for i := range peek.Jobs {
+		s.e.ForgetView(&peek.Jobs[i])
+	}
+	disk.Limit(0)
+	// Fill what is prepared, first with large records and then with small ones.
+	for _, size := range []int{2000, 200, 1} {
+		for i := byte(0); s.do(&engine.MetaSet{Key: "fill", Value: bytes.Repeat([]byte{i}, size)}) == nil; i++ {
+		}
+	}
+	before := s.dump()
+	other := cron
+	other.Name = "other"
+	for name, cmd := range map[string]engine.Command{
+		"enqueue":      &engine.Enqueue{Queue: key("mail"), Payload: []byte("x")},
+		"ack":          &engine.Ack{Leases: []state.LeaseID{one}},
+		"nack":         &engine.Nack{Lease: two},
+		"release":      &engine.Release{Lease: three},
+		"bury":         &engine.Bury{Lease: four, Reason: []byte("reason")},
+		"extend":       &engine.Extend{Lease: five, LeaseMs: 90_000},
+		"fetch":        &engine.Fetch{Queues: [][]byte{key("mail")}, LeaseMs: 1000},
+		"job delete":   &engine.JobDelete{IDs: []state.JobID{waiting}},
+		"job edit":     &engine.JobEdit{ID: waiting, Kind: engine.EditPriority, Priority: 3},
+		"pause":        &engine.QueuePause{Queue: key("mail")},
+		"resume":       &engine.QueueResume{Queue: key("paused")},
+		"set":          &engine.QueueSet{Queue: key("mail"), Settings: state.Settings{Tries: 3}, Which: state.SetTries},
+		"reset":        &engine.QueueReset{Queue: key("set")},
+		"delete":       &engine.QueueDelete{Queue: key("set")},
+		"cron":         &engine.CronSet{Cron: other},
+		"cron delete":  &engine.CronDelete{Namespace: cron.Namespace, Name: cron.Name},
+		"drain":        &engine.Drain{On: true},
+		"meta":         &engine.MetaSet{Key: "user/y", Value: []byte("v")},
+		"meta delete":  &engine.MetaSet{Key: "user/x"},
+		"transaction":  &engine.Multi{Commands: []engine.Command{&engine.Nack{Lease: two}}},
+		"new queue":    &engine.Enqueue{Queue: key("new"), Payload: []byte("x")},
+		"large":        &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 100<<10)},
+		"job run":      &engine.JobEdit{ID: waiting, Kind: engine.EditDelay, Delay: 5},
+		"move":         &engine.JobEdit{ID: waiting, Kind: engine.EditMove, Queue: key("new")},
+		"other paylod": &engine.JobEdit{ID: waiting, Kind: engine.EditPayload, Payload: []byte("y")},
+	} {
+		if err := s.do(cmd); err != engine.ErrNoSpace {
+			t.Errorf("%s: got %v, want ErrNoSpace", name, err)
+		}
+	}
+	s.wantCounts("mail", 3, 0, 5, 0)
+	if got := s.dump(); got != before {
+		t.Errorf("a refused command changed something: got\n%s\nwant\n%s", got, before)
+	}
+	if err := s.e.Failure(); err != nil {
+		t.Fatalf("a full disk is no failure: %v", err)
+	}
+	disk.Limit(1 << 30)
+	s.must(&engine.Ack{Leases: []state.LeaseID{one}})
+	s.must(&engine.Nack{Lease: two})
+	s.enqueue("mail", "again")
+	s.reopen()
+	s.wantCounts("mail", 5, 0, 3, 0)
+}
+
+// Names that are none are refused by every command that takes one.
+func TestQueueNamesThatAreNone(t *testing.T) {
+	s := openOnDisk(t, waltest.NewDisk(), engine.Options{})
+	before := s.dump()
+	for what, name := range map[string][]byte{"empty": key(""), "too long": key(strings.Repeat("x", 300)), "no key": []byte("x")} {
+		for _, cmd := range []engine.Command{
+			&engine.Enqueue{Queue: name}, &engine.Fetch{Queues: [][]byte{name}}, &engine.Stats{Queue: name}, &engine.QueueInfo{Queue: name},
+			&engine.QueuePeek{Queue: name, Place: state.Ready}, &engine.QueuePause{Queue: name}, &engine.QueueResume{Queue: name},
+			&engine.QueueSet{Queue: name}, &engine.QueueReset{Queue: name}, &engine.QueueDelete{Queue: name},
+		} {
+			if err := s.do(cmd); err == nil {
+				t.Errorf("%s: %T is taken", what, cmd)
+			}
+		}
+		purge, redrive := &engine.QueuePurge{Queue: name}, &engine.QueueRedrive{Queue: name}
+		if s.e.Purge(t.Context(), purge); purge.Err() == nil {
+			t.Errorf("%s: a purge is taken", what)
+		}
+		if s.e.Redrive(t.Context(), redrive); redrive.Err() == nil {
+			t.Errorf("%s: a redrive is taken", what)
+		}
+	}
+	if got := s.dump(); got != before {
+		t.Errorf("something changed:\n%s", got)
+	}
+	// What does not exist is not made by who only asks, or ends something.
+	for _, cmd := range []engine.Command{
+		&engine.QueueResume{Queue: key("nobody")}, &engine.QueueReset{Queue: key("nobody")}, &engine.QueueDelete{Queue: key("nobody")},
+		&engine.MetaSet{Key: "nothing"}, &engine.CronDelete{Namespace: "default/default", Name: "nothing"},
+	} {
+		s.must(cmd)
+	}
+	if got := s.dump(); got != before {
+		t.Errorf("something was made:\n%s", got)
+	}
+}
+
+// Bytes that are no body are found out, wherever they end.
+func TestParseBodyRefuses(t *testing.T) {
+	attrs := strings.Repeat("\x01a\x01b", engine.MaxAttrs)
+	for name, b := range map[string]struct {
+		body     string
+		overhead int
+		good     bool
+	}{
+		"payload only":         {"payload", 0, true},
+		"key and group":        {"\x02k\x02gpayload", 4, true},
+		"as many as there may": {"\x00\x00" + attrs, 2 + len(attrs), true},
+		"one more":             {"\x00\x00" + attrs + "\x01a\x01b", 6 + len(attrs), false},
+		"negative":             {"x", -1, false},
+		"more than there is":   {"x", 2, false},
+		"no end of a number":   {"\xff\xff", 2, false},
+		"key longer than all":  {"\x7fk", 2, false},
+		"no group":             {"\x02k", 2, false},
+		"group too long":       {"\x02k\x09g", 4, false},
+		"name too long":        {"\x00\x00\x09n", 4, false},
+		"no value":             {"\x00\x00\x01n", 4, false},
+		"value too long":       {"\x00\x00\x01n\x02v", 6, false},
+	} {
+		c, err := engine.ParseBody([]byte(b.body), b.overhead)
+		if (err == nil) != b.good {
+			t.Errorf("%s: got %+v, %v", name, c, err)
+		}
+		if err == nil && string(c.Payload) != b.body[b.overhead:] {
+			t.Errorf("%s: got payload %q", name, c.Payload)
+		}
 	}
 }
