@@ -380,7 +380,9 @@ func TestNewRefuses(t *testing.T) {
 // The log has no room at all: the disk is full and no generation is left. Every
 // command that would log is refused with the same word and changes nothing, what
 // only reads is answered, and when space is back all are taken.
-func TestCommandsOnALogWithoutRoom(t *testing.T) {
+func TestCommandsOnALogWithoutRoom(t *testing.T) { synctest.Test(t, commandsOnALogWithoutRoom) }
+
+func commandsOnALogWithoutRoom(t *testing.T) {
 	disk := waltest.NewDisk()
 	s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 16 << 10, Foreground: true}}
 	s.open()
@@ -449,6 +451,7 @@ func TestCommandsOnALogWithoutRoom(t *testing.T) {
 		t.Fatalf("a full disk is no failure: %v", err)
 	}
 	disk.Limit(1 << 30)
+	time.Sleep(5 * time.Second)
 	s.must(&engine.Ack{Leases: []state.LeaseID{one}})
 	s.must(&engine.Nack{Lease: two})
 	s.enqueue("mail", "again")
