@@ -199,6 +199,9 @@ func (w *waiting) wait(s *Server, job <-chan struct{}) ending {
 	if w.deadline.IsZero() {
 		return endTime
 	}
+	waiting := s.metrics.waiting[w.pool]
+	waiting.Add(1)
+	defer waiting.Add(-1)
 	if w.gone == nil {
 		w.gone, w.stop = w.peer.watch()
 		w.timer = time.NewTimer(w.deadline.Sub(s.now()))

@@ -3,6 +3,7 @@ package lmstfy
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -46,9 +47,8 @@ var perPool = append(
 		"deadletter_respawn_jobs": func(v *view) float64 { return float64(v.Totals.Redriven) },
 	}),
 	series(prometheus.GaugeValue, map[string]func(*view) float64{
-		"timer_sizes":          func(v *view) float64 { return float64(v.Delayed + v.Leased) },
-		"total_keys":           func(v *view) float64 { return float64(v.Ready + v.Delayed + v.Leased + v.Dead) },
-		"blocking_connections": func(v *view) float64 { return float64(v.Waiting) },
+		"timer_sizes": func(v *view) float64 { return float64(v.Delayed + v.Leased) },
+		"total_keys":  func(v *view) float64 { return float64(v.Ready + v.Delayed + v.Leased + v.Dead) },
 	})...,
 )
 
@@ -66,26 +66,82 @@ var PerQueue = append(
 	})...,
 )
 
-// collectPools gives the sums of perPool.
-func collectPools(ch chan<- prometheus.Metric, census *engine.Census) {
-	pools := map[string][]float64{state.DefaultPool: make([]float64, len(perPool))}
+// pools are the sums of perPool, made into numbers that a scraper can take. A
+// queue that goes takes its counts with it, and those of a start come out of the
+// log; a counter may only rise, from 0 at the start of the process.
+type pools struct {
+	mu   sync.Mutex
+	sums map[string]*poolSums // guarded by mu
+}
+
+// poolSums are what was last seen of one pool, in the order of perPool.
+type poolSums struct {
+	last []float64
+	base []float64 // to be added to a counter's sum
+}
+
+// begin counts from what census has.
+func (p *pools) begin(census *engine.Census) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sums = make(map[string]*poolSums)
+	p.take(census)
+	for _, s := range p.sums {
+		for k := range s.base {
+			s.base[k] = -s.last[k]
+		}
+	}
+}
+
+// take sums up census. What jobs of a queue did since the last time, and then it
+// went, is lost: that is less wrong than a counter that falls, which a scraper
+// takes for a new start from 0.
+func (p *pools) take(census *engine.Census) {
+	now := map[string][]float64{state.DefaultPool: make([]float64, len(perPool))}
+	for pool := range p.sums {
+		now[pool] = make([]float64, len(perPool))
+	}
 	for i := range census.Queues {
 		v := &census.Queues[i]
 		pool, _, _ := state.SplitQueueKey(v.Key)
-		sums := pools[pool]
+		sums := now[pool]
 		if sums == nil {
 			sums = make([]float64, len(perPool))
-			pools[pool] = sums
+			now[pool] = sums
 		}
 		for k := range perPool {
 			sums[k] += perPool[k].Value(v)
 		}
 	}
+	for pool, sums := range now {
+		s := p.sums[pool]
+		if s == nil {
+			s = &poolSums{last: make([]float64, len(perPool)), base: make([]float64, len(perPool))}
+			p.sums[pool] = s
+		}
+		for k := range sums {
+			if sums[k] < s.last[k] {
+				s.base[k] += s.last[k] - sums[k]
+			}
+		}
+		s.last = sums
+	}
+}
+
+// collect gives the sums of all pools.
+func (p *pools) collect(ch chan<- prometheus.Metric, census *engine.Census) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.take(census)
 	for k := range perPool {
 		m := &perPool[k]
 		desc := prometheus.NewDesc(m.Name, m.Help, []string{"pool"}, nil)
-		for pool, sums := range pools {
-			ch <- prometheus.MustNewConstMetric(desc, m.Kind, sums[k], Label(pool))
+		for pool, s := range p.sums {
+			value := s.last[k]
+			if m.Kind == prometheus.CounterValue {
+				value += s.base[k]
+			}
+			ch <- prometheus.MustNewConstMetric(desc, m.Kind, value, Label(pool))
 		}
 	}
 }

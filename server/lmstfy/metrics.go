@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -32,6 +33,9 @@ type metrics struct {
 	elapsed *prometheus.HistogramVec
 	acked   *prometheus.HistogramVec
 
+	waiting map[string]*atomic.Int64 // consumes that wait, by pool; the map is read only
+	pools   pools
+
 	mu         sync.RWMutex
 	calls      map[callKey]callSeries // guarded by mu
 	namespaces map[[2]string]bool     // guarded by mu; pool and namespace that are labels
@@ -56,12 +60,17 @@ type callSeries struct {
 	latency prometheus.Observer
 }
 
-func newMetrics(maxQueues int, current func() Engine) *metrics {
+func newMetrics(maxQueues int, names []string, current func() Engine) *metrics {
+	waiting := make(map[string]*atomic.Int64)
+	for _, pool := range names {
+		waiting[pool] = new(atomic.Int64)
+	}
 	queueLabels := []string{"pool", "namespace", "queue"}
 	queueBuckets := prometheus.ExponentialBuckets(15, 3.5, 7)
 	return &metrics{
 		engine:     current,
 		maxQueues:  maxQueues,
+		waiting:    waiting,
 		calls:      make(map[callKey]callSeries),
 		namespaces: make(map[[2]string]bool),
 		queues:     make(map[string]*queueTimes),
@@ -150,7 +159,18 @@ func methodLabel(c *call) string {
 // limited counts a refusal of the rate limiter. Only tokens with a limiter get
 // here, so there are no more series than those.
 func (m *metrics) limited(c *call) {
-	m.limits.WithLabelValues(c.pool, c.namespace, c.token, c.side.String()).Inc()
+	m.limits.WithLabelValues(c.pool, c.namespace, shortToken(c.token), c.side.String()).Inc()
+}
+
+// shownToken is how many bytes of a token are shown: enough to tell tokens apart.
+const shownToken = 10
+
+// shortToken is a token as a label: whoever may read metrics may not use it.
+func shortToken(token string) string {
+	if len(token) <= shownToken {
+		return token
+	}
+	return token[:shownToken] + "…"
 }
 
 // consumed and deleted observe a job's age in milliseconds.
@@ -211,9 +231,14 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		c.Collect(ch)
 	}
 	if e := m.engine(); e != nil {
-		collectPools(ch, e.Census())
+		m.pools.collect(ch, e.Census())
+	}
+	for pool, n := range m.waiting {
+		ch <- prometheus.MustNewConstMetric(blocking, prometheus.GaugeValue, float64(n.Load()), Label(pool))
 	}
 }
+
+var blocking = prometheus.NewDesc("infra_lmstfy_redis_blocking_connections", "infra_lmstfy_redis_blocking_connections", []string{"pool"}, nil)
 
 // Label makes a name a label value. Names of queues may be any bytes; what is no
 // UTF-8, or could be mistaken for a quoted name, is quoted, so that different

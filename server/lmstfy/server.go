@@ -170,7 +170,7 @@ func New(o Options) (*Server, error) {
 	s.accounts = newAccounts(o.Accounts, o.Log, s.now)
 	s.tokens = newTokens(o.Pools, o.FixedTokens, s.currentEngine)
 	s.tokens.deleted = o.TokenDeleted
-	s.metrics = newMetrics(o.MaxQueueSeries, s.currentEngine)
+	s.metrics = newMetrics(o.MaxQueueSeries, o.Pools, s.currentEngine)
 	return s, nil
 }
 
@@ -200,6 +200,7 @@ func (s *Server) SetEngine(e Engine) error {
 	if err := s.tokens.load(e); err != nil {
 		return fmt.Errorf("read tokens and limiters: %w", err)
 	}
+	s.metrics.pools.begin(e.Census())
 	var g Engine = guarded{e}
 	s.engine.Store(&g)
 	return nil

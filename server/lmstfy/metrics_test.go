@@ -1,0 +1,179 @@
+package lmstfy_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"pawl/engine"
+	"pawl/server/lmstfy"
+	"pawl/server/servertest"
+)
+
+// gather are all values of the collector, by name and labels.
+func gather(t *testing.T, s *shop) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(s.server.Collector()); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			var labels []string
+			for _, l := range m.Label {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			name := strings.TrimPrefix(f.GetName(), "infra_lmstfy_") + "{" + strings.Join(labels, ",") + "}"
+			switch {
+			case m.Counter != nil:
+				values[name] = m.Counter.GetValue()
+			case m.Gauge != nil:
+				values[name] = m.Gauge.GetValue()
+			case m.Histogram != nil:
+				values[name] = float64(m.Histogram.GetSampleCount())
+			}
+		}
+	}
+	return values
+}
+
+// TestMetrics: every name and label of lmstfy that has a meaning here, and what
+// they say. The census behind some of them is at most a second old.
+func TestMetrics(t *testing.T) {
+	bubble(t, lmstfy.Options{}, func(t *testing.T, s *shop) {
+		token := s.token("ns")
+		as := "X-Token: " + token
+		if err := s.server.Tokens().SetLimit("ns", token, lmstfy.Limit{Read: 0, Write: 3, Interval: 60}, true); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			send(t, s.public, "PUT", "/api/ns/q?tries=1", "x", as)
+		}
+		send(t, s.public, "PUT", "/api/ns/q", "x", as)
+		send(t, s.public, "GET", "/api/ns/q?count=2&ttr=1", "", as)
+		got := send(t, s.public, "GET", "/api/ns/q?ttr=9", "", as)
+		id := strings.SplitN(strings.SplitN(got.body, `"job_id":"`, 2)[1], `"`, 2)[0]
+		time.Sleep(2 * time.Second)
+		send(t, s.public, "PUT", "/api/ns/q/deadletter?limit=1", "", as)
+		send(t, s.public, "DELETE", "/api/ns/q/job/"+id, "", as)
+		send(t, s.public, "GET", "/api/ns/q/nothing", "", as)
+		send(t, s.public, "PUT", "/api/secret/q", "", "X-Token: wrong")
+		var polls sync.WaitGroup
+		polls.Go(func() { send(t, s.public, "GET", "/api/ns/none?timeout=5", "", as) })
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		values := gather(t, s)
+		for name, want := range map[string]float64{
+			"http_http_codes{api=/api/:namespace/:queue,code=201,method=PUT,namespace=ns,pool=default}":                 3,
+			"http_http_codes{api=/api/:namespace/:queue,code=429,method=PUT,namespace=ns,pool=default}":                 1,
+			"http_http_codes{api=/api/:namespace/:queue,code=401,method=PUT,namespace=,pool=default}":                   1,
+			"http_http_codes{api=/api/:namespace/:queue/peek,code=200,method=GET,namespace=ns,pool=default}":            2,
+			"http_http_codes{api=/api/:namespace/:queue/job/:job_id,code=204,method=DELETE,namespace=ns,pool=default}":  1,
+			"http_http_codes{api=,code=404,method=GET,namespace=,pool=}":                                                1,
+			"http_latency_milliseconds{api=/api/:namespace/:queue,method=PUT,namespace=ns,pool=default}":                3,
+			"http_latency_milliseconds{api=/api/:namespace/:queue/peek,method=GET,namespace=ns,pool=default}":           2,
+			"http_latency_milliseconds{api=/api/:namespace/:queue/job/:job_id,method=DELETE,namespace=ns,pool=default}": 1,
+			"http_rate_limit{action=produce,namespace=ns,pool=default,token=" + token[:10] + "…}":                       1,
+			"redis_publish_jobs{pool=default}":                            3,
+			"redis_consume_jobs{pool=default}":                            0,
+			"redis_consume_multi_jobs{pool=default}":                      3,
+			"redis_pool_add_jobs{pool=default}":                           3,
+			"redis_pool_get_jobs{pool=default}":                           3,
+			"redis_pool_delete_jobs{pool=default}":                        1,
+			"redis_timer_add_jobs{pool=default}":                          3,
+			"redis_timer_due_jobs{pool=default}":                          2,
+			"redis_queue_pop_jobs{pool=default}":                          3,
+			"redis_deadletter_respawn_jobs{pool=default}":                 1,
+			"redis_timer_sizes{pool=default}":                             0,
+			"redis_total_keys{pool=default}":                              2,
+			"redis_blocking_connections{pool=default}":                    1,
+			"redis_job_elapsed_ms{namespace=ns,pool=default,queue=q}":     3,
+			"redis_job_ack_elapsed_ms{namespace=ns,pool=default,queue=q}": 1,
+		} {
+			if value, ok := values[name]; !ok || value != want {
+				t.Errorf("%s is %v (there: %v), want %v", name, value, ok, want)
+			}
+		}
+		if t.Failed() {
+			for name, value := range values {
+				t.Logf("%s %v", name, value)
+			}
+		}
+		per := map[string]bool{}
+		for _, q := range lmstfy.PerQueue {
+			per[q.Name] = true
+		}
+		for _, name := range []string{"publish_queue_jobs", "consume_queue_jobs", "queue_sizes", "deadletter_sizes"} {
+			if !per["infra_lmstfy_redis_"+name] {
+				t.Errorf("no %s for each queue", name)
+			}
+		}
+		polls.Wait()
+	})
+}
+
+// TestPoolCountersOnlyRise: not when a queue goes, and from 0 after a restart.
+func TestPoolCountersOnlyRise(t *testing.T) {
+	bubble(t, lmstfy.Options{SkipTokens: true}, func(t *testing.T, s *shop) {
+		const name = "redis_publish_jobs{pool=default}"
+		check := func(want float64) {
+			t.Helper()
+			time.Sleep(1100 * time.Millisecond) // the census is made anew
+			if got := gather(t, s)[name]; got != want {
+				t.Errorf("%s is %v, want %v", name, got, want)
+			}
+		}
+		for _, q := range []string{"a", "a", "b"} {
+			send(t, s.public, "PUT", "/api/ns/"+q, "x")
+		}
+		check(3)
+		gone := &engine.QueueDelete{Queue: []byte("default/ns/a")}
+		if err := s.engine.Wait(s.engine.Submit(gone)); err != nil || gone.Err() != nil {
+			t.Fatal(err, gone.Err())
+		}
+		check(3)
+		send(t, s.public, "PUT", "/api/ns/b", "x")
+		check(4)
+		servertest.Close(t, s.engine)
+		s.open(lmstfy.Options{SkipTokens: true})
+		check(0)
+		send(t, s.public, "PUT", "/api/ns/b", "x")
+		check(1)
+	})
+}
+
+// TestLabelsAreBounded: whatever callers send, the number of series is.
+func TestLabelsAreBounded(t *testing.T) {
+	bubble(t, lmstfy.Options{MaxQueueSeries: 10, Pools: []string{"p"}}, func(t *testing.T, s *shop) {
+		token := s.token("ns")
+		var g sync.WaitGroup
+		for worker := range 4 {
+			g.Go(func() {
+				for i := range 100 {
+					name := fmt.Sprintf("x%d-%d", worker, i)
+					send(t, s.public, "PUT", "/api/"+name+"/q?token=bad", "x")
+					send(t, s.public, "PUT", "/api/ns/q?token="+name+":bad", "x")
+					send(t, s.public, "GET", "/api/"+name+"/q/size", "")
+					send(t, s.public, strings.ToUpper("M"+name), "/api/ns/q", "")
+					send(t, s.public, "GET", "/"+name, "")
+					send(t, s.public, "PUT", "/api/ns/"+name, "x", "X-Token: "+token)
+					send(t, s.public, "GET", "/api/ns/"+name, "", "X-Token: "+token)
+				}
+			})
+		}
+		g.Wait()
+		if n := len(gather(t, s)); n > 100 {
+			t.Errorf("%d series after calls with 2,000 names", n)
+		}
+	})
+}
