@@ -50,6 +50,8 @@ func layers() []layer {
 		{"clock", "a wall clock that jumps", runClock},
 		{"pause", "a daemon stopped for longer than leases last", runPause},
 		{"door", "second daemons, wrong starts, stuck clients at SIGTERM", runDoor},
+		{"delayed", "very many jobs due in one second: none early, how late", runDelayed},
+		{"masses", "TTLs, leases and a PURGE end at once under load", runMasses},
 		{"churn", "jobs come and go beside one that stays: disk and restart", runChurn},
 		{"soak", "a mixed load for long, with restarts, resources watched", runSoak},
 		{"unique", "resent enqueues with unique keys under kills: one job a key", runUnique},
