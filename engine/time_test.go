@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,6 +245,29 @@ func TestIdleQueueIsForgotten(t *testing.T) {
 		s.sleep(2 * time.Second)
 		if got := s.queues(); len(got) != 1 || got[0] != string(key("kept")) {
 			t.Errorf("got queues %v after an hour, want only the one with settings", got)
+		}
+	})
+}
+
+// Queues that live for one reply leave nothing behind: ten times as many as there
+// may be come and go within minutes, without a refusal.
+func TestReplyQueues(t *testing.T) {
+	inBubble(t, engine.Options{MaxQueues: 10_000}, func(t *testing.T, s *shop) {
+		s.enqueue("kept", "x")
+		for i := range 100_000 {
+			name := fmt.Sprint("reply/", i)
+			s.enqueue(name, "x")
+			s.ack(s.want(name, "x"))
+			if i%1000 == 0 {
+				s.sleep(3 * time.Second)
+			}
+		}
+		s.sleep(time.Hour + time.Second)
+		if got := s.queues(); len(got) != 1 || got[0] != string(key("kept")) {
+			t.Errorf("got %d queues in the end, want one", len(got))
+		}
+		if got := s.e.Numbers(); got.QueueCount != 1 || got.MemoryBytes > 10_000*1000 {
+			t.Errorf("got %d queues and %d bytes, want one and what the limit takes at most", got.QueueCount, got.MemoryBytes)
 		}
 	})
 }

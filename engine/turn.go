@@ -77,9 +77,9 @@ func (e *Engine) endDue() (more bool, err error) {
 		if err := e.room(recordRoom); err != nil {
 			return false, err
 		}
-		due := e.st.Due(e.at)
+		due := e.due(e.at)
 		if due.Kind == state.DueNothing {
-			if e.at == e.now || e.st.Due(e.now).Kind == state.DueNothing {
+			if e.at == e.now || e.due(e.now).Kind == state.DueNothing {
 				return false, nil
 			}
 			// The open group is of an earlier millisecond. A new one costs a
@@ -98,6 +98,34 @@ func (e *Engine) endDue() (more bool, err error) {
 			return false, nil
 		}
 	}
+}
+
+// Reply queues that live for one answer must use up neither memory nor the limit
+// of queues in the hour that an idle queue is kept. So beyond so many queues, or
+// half of the limit, idle ones go sooner.
+const (
+	manyQueues                  = 50_000
+	crowdedIdleFor state.Millis = 10_000
+)
+
+// crowded is when the idlest queue goes before its hour is over; false is never.
+func (e *Engine) crowded() (state.QueueID, state.Millis, bool) {
+	if e.st.QueueCount() <= min(e.opt.MaxQueues/2, manyQueues) {
+		return 0, 0, false
+	}
+	q, since, ok := e.st.Idlest()
+	return q, since + crowdedIdleFor, ok
+}
+
+// due is the next thing whose time has come.
+func (e *Engine) due(now state.Millis) state.Due {
+	due := e.st.Due(now)
+	if due.Kind == state.DueNothing {
+		if q, at, ok := e.crowded(); ok && at <= now {
+			return state.Due{Kind: state.DueIdle, Queue: q, At: at}
+		}
+	}
+	return due
 }
 
 // end records one thing whose time has come. There is room for a record.
@@ -143,6 +171,9 @@ func (e *Engine) nextDue() state.Millis {
 	}
 	next := e.waiters.again
 	if at, ok := e.st.Earliest(); ok {
+		next = min(next, at)
+	}
+	if _, at, ok := e.crowded(); ok {
 		next = min(next, at)
 	}
 	return next

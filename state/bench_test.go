@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"fmt"
 	"io"
 	"runtime"
 	"testing"
@@ -66,23 +67,54 @@ func BenchmarkEnqueueLeaseAck(b *testing.B) {
 	}
 }
 
-// What a plain waiting job costs, without and with a TTL.
+// What one more of each costs: jobs that wait, plain, with a TTL, delayed, leased,
+// with a unique key; a queue with one job, and with a hundred, less the jobs; a
+// group with a job; a queue that has nothing.
 func BenchmarkMemory(b *testing.B) {
-	for name, expires := range map[string]state.Millis{"plain": 0, "ttl": 1 << 40} {
-		b.Run(name, func(b *testing.B) {
-			const jobs = 1_000_000
+	const jobs = 1_000_000
+	later := func(i int) state.Millis { return 1<<40 + state.Millis(i*7919%jobs) }
+	key := func(i int) state.Key {
+		return state.Key{byte(i), byte(i >> 8), byte(i >> 16), 1}
+	}
+	plain := func(int, *state.Record) {}
+	for _, test := range []struct {
+		name    string
+		n       int // of what is measured
+		queues  int // jobs are spread over so many
+		jobs    int
+		change  func(i int, r *state.Record)
+		lease   bool
+		without float64 // bytes per job that are not counted
+	}{
+		{"plain job", jobs, 1, jobs, plain, false, 0},
+		{"job with TTL", jobs, 1, jobs, func(i int, r *state.Record) { r.Expires = later(i) }, false, 0},
+		{"delayed job", jobs, 1, jobs, func(i int, r *state.Record) { r.At = later(i) }, false, 0},
+		{"leased job", jobs / 10, 1, jobs / 10, plain, true, 0},
+		{"job with unique key", jobs, 1, jobs, func(i int, r *state.Record) { r.Unique, r.Window = key(i), 1 }, false, 0},
+		{"ready job of 10000 queues", jobs, 10_000, jobs, plain, false, 0},
+		{"queue", 10_000, 10_000, jobs, plain, false, 64},
+		{"empty queue", 100_000, 100_000, 0, plain, false, 0},
+		{"group", 100_000, 1, 100_000, func(i int, r *state.Record) { r.Group = key(i) }, false, 64},
+	} {
+		b.Run(test.name, func(b *testing.B) {
 			for b.Loop() {
 				before := heap()
 				n := newBench(b)
-				for i := range jobs {
-					e := expires
-					if e != 0 {
-						e += state.Millis(i * 7919 % jobs)
-					}
-					n.enqueue(e)
+				for q := 2; q <= test.queues; q++ {
+					n.apply(&state.Record{Kind: state.KindQueue, Queue: state.QueueID(q), Text: fmt.Appendf(nil, "default/default/mail-%d", q)}, state.Body{})
 				}
-				b.ReportMetric(float64(heap()-before)/jobs, "bytes/job")
-				b.ReportMetric(float64(n.Counts().Memory)/jobs, "estimated-bytes/job")
+				for i := range test.jobs {
+					slot, _ := n.NextSlot()
+					r := state.Record{Kind: state.KindEnqueue, Slot: slot, Queue: state.QueueID(1 + i%test.queues), Born: n.now}
+					test.change(i, &r)
+					n.apply(&r, state.Body{Generation: 1, Offset: uint32(slot), Length: 102, Checksum: uint32(slot)})
+					if test.lease {
+						n.lease()
+					}
+				}
+				each := func(all uint64) float64 { return (float64(all) - test.without*float64(test.jobs)) / float64(test.n) }
+				b.ReportMetric(each(heap()-before), "bytes/each")
+				b.ReportMetric(each(n.Counts().Memory), "estimated-bytes/each")
 			}
 		})
 	}

@@ -182,6 +182,18 @@ func (s *State) QueuesFrom(first QueueID, yield func(QueueID) bool) {
 	}
 }
 
+// QueueCount is how many queues there are.
+func (s *State) QueueCount() int { return int(s.queues.used) }
+
+// Idlest is the queue that has been empty, without settings and out of use for
+// longest, and since when; ok is false when there is none.
+func (s *State) Idlest() (q QueueID, since Millis, ok bool) {
+	if s.idleFirst == 0 {
+		return 0, 0, false
+	}
+	return QueueID(s.idleFirst), s.queues.at(s.idleFirst).usedAt, true
+}
+
 // GroupJobs is how many jobs of q name the group, in any place.
 func (s *State) GroupJobs(q QueueID, group Key) uint32 {
 	i, ok := s.groupOf[queueText{s.queues.at(uint32(q)).serial, group}]
