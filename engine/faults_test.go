@@ -404,40 +404,50 @@ func commandsOnALogWithoutRoom(t *testing.T) {
 		s.e.ForgetView(&peek.Jobs[i])
 	}
 	disk.Limit(0)
+	// No snapshot may let anything go.
+	disk.Inject(func(op waltest.Op) waltest.Fault {
+		if op.Kind == "open" && strings.Contains(op.Name, ".snapshot") {
+			return waltest.Fault{Err: syscall.ENOSPC}
+		}
+		return waltest.Fault{}
+	})
 	// Fill what is prepared, first with large records and then with small ones.
 	for _, size := range []int{2000, 200, 1} {
 		for i := byte(0); s.do(&engine.MetaSet{Key: "fill", Value: bytes.Repeat([]byte{i}, size)}) == nil; i++ {
 		}
 	}
+	// No command asks for less than this one.
+	for ms := state.Millis(70_000); s.do(&engine.Extend{Lease: five, LeaseMs: ms}) == nil; ms++ {
+	}
 	before := s.dump()
 	other := cron
 	other.Name = "other"
 	for name, cmd := range map[string]engine.Command{
-		"enqueue":      &engine.Enqueue{Queue: key("mail"), Payload: []byte("x")},
-		"ack":          &engine.Ack{Leases: []state.LeaseID{one}},
-		"nack":         &engine.Nack{Lease: two},
-		"release":      &engine.Release{Lease: three},
-		"bury":         &engine.Bury{Lease: four, Reason: []byte("reason")},
-		"extend":       &engine.Extend{Lease: five, LeaseMs: 90_000},
-		"fetch":        &engine.Fetch{Queues: [][]byte{key("mail")}, LeaseMs: 1000},
-		"job delete":   &engine.JobDelete{IDs: []state.JobID{waiting}},
-		"job edit":     &engine.JobEdit{ID: waiting, Kind: engine.EditPriority, Priority: 3},
-		"pause":        &engine.QueuePause{Queue: key("mail")},
-		"resume":       &engine.QueueResume{Queue: key("paused")},
-		"set":          &engine.QueueSet{Queue: key("mail"), Settings: state.Settings{Tries: 3}, Which: state.SetTries},
-		"reset":        &engine.QueueReset{Queue: key("set")},
-		"delete":       &engine.QueueDelete{Queue: key("set")},
-		"cron":         &engine.CronSet{Cron: other},
-		"cron delete":  &engine.CronDelete{Namespace: cron.Namespace, Name: cron.Name},
-		"drain":        &engine.Drain{On: true},
-		"meta":         &engine.MetaSet{Key: "user/y", Value: []byte("v")},
-		"meta delete":  &engine.MetaSet{Key: "user/x"},
-		"transaction":  &engine.Multi{Commands: []engine.Command{&engine.Nack{Lease: two}}},
-		"new queue":    &engine.Enqueue{Queue: key("new"), Payload: []byte("x")},
-		"large":        &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 100<<10)},
-		"job run":      &engine.JobEdit{ID: waiting, Kind: engine.EditDelay, Delay: 5},
-		"move":         &engine.JobEdit{ID: waiting, Kind: engine.EditMove, Queue: key("new")},
-		"other paylod": &engine.JobEdit{ID: waiting, Kind: engine.EditPayload, Payload: []byte("y")},
+		"enqueue":       &engine.Enqueue{Queue: key("mail"), Payload: []byte("x")},
+		"ack":           &engine.Ack{Leases: []state.LeaseID{one}},
+		"nack":          &engine.Nack{Lease: two},
+		"release":       &engine.Release{Lease: three},
+		"bury":          &engine.Bury{Lease: four, Reason: []byte("reason")},
+		"extend":        &engine.Extend{Lease: five, LeaseMs: 90_000},
+		"fetch":         &engine.Fetch{Queues: [][]byte{key("mail")}, LeaseMs: 1000},
+		"job delete":    &engine.JobDelete{IDs: []state.JobID{waiting}},
+		"job edit":      &engine.JobEdit{ID: waiting, Kind: engine.EditPriority, Priority: 3},
+		"pause":         &engine.QueuePause{Queue: key("mail")},
+		"resume":        &engine.QueueResume{Queue: key("paused")},
+		"set":           &engine.QueueSet{Queue: key("mail"), Settings: state.Settings{Tries: 3}, Which: state.SetTries},
+		"reset":         &engine.QueueReset{Queue: key("set")},
+		"delete":        &engine.QueueDelete{Queue: key("set")},
+		"cron":          &engine.CronSet{Cron: other},
+		"cron delete":   &engine.CronDelete{Namespace: cron.Namespace, Name: cron.Name},
+		"drain":         &engine.Drain{On: true},
+		"meta":          &engine.MetaSet{Key: "user/y", Value: []byte("v")},
+		"meta delete":   &engine.MetaSet{Key: "user/x"},
+		"transaction":   &engine.Multi{Commands: []engine.Command{&engine.Nack{Lease: two}}},
+		"new queue":     &engine.Enqueue{Queue: key("new"), Payload: []byte("x")},
+		"large":         &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 100<<10)},
+		"job run":       &engine.JobEdit{ID: waiting, Kind: engine.EditDelay, Delay: 5},
+		"move":          &engine.JobEdit{ID: waiting, Kind: engine.EditMove, Queue: key("new")},
+		"other payload": &engine.JobEdit{ID: waiting, Kind: engine.EditPayload, Payload: []byte("y")},
 	} {
 		if err := s.do(cmd); err != engine.ErrNoSpace {
 			t.Errorf("%s: got %v, want ErrNoSpace", name, err)
