@@ -161,11 +161,16 @@ func (s *State) end(slot uint32, j *job) {
 
 func (s *State) placeBody(j *job, b Body) {
 	j.generation, j.offset, j.length, j.checksum = b.Generation, b.Offset, b.Length, b.Checksum
-	l := s.lives[b.Generation]
-	l.Generation = b.Generation
-	l.Jobs++
-	l.Bytes += uint64(b.Length)
-	s.lives[b.Generation] = l
+	s.addLive(Live{Generation: b.Generation, Jobs: 1, Bytes: uint64(b.Length)})
+}
+
+// addLive counts jobs whose bodies lie in one generation.
+func (s *State) addLive(more Live) {
+	if more.Jobs == 0 {
+		return
+	}
+	l := s.lives[more.Generation]
+	s.lives[more.Generation] = Live{more.Generation, l.Jobs + more.Jobs, l.Bytes + more.Bytes}
 }
 
 func (s *State) dropBody(j *job) {

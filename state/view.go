@@ -250,7 +250,8 @@ func readTable[T any, P entry[T]](b *blockReader, name string, s *slab[T, P]) {
 // reindex makes the maps and indexes from the tables, whose references hold.
 func (s *State) reindex() {
 	var windows, pauses, graves, fires []mark
-	each(&s.jobs, func(i uint32, j *job) {
+	var run Live // of neighbours whose bodies lie in one generation
+	each(&s.jobs, func(_ uint32, j *job) {
 		if j.where == 0 {
 			return
 		}
@@ -258,8 +259,14 @@ func (s *State) reindex() {
 		if j.place() != Dead {
 			s.bytes += uint64(j.size())
 		}
-		s.placeBody(j, j.body())
+		if j.generation != run.Generation {
+			s.addLive(run)
+			run = Live{Generation: j.generation}
+		}
+		run.Jobs++
+		run.Bytes += uint64(j.length)
 	})
+	s.addLive(run)
 	s.deadlines.fill(func(yield func(mark)) {
 		each(&s.jobs, func(i uint32, j *job) {
 			if at, ok := j.deadline(); ok && j.where != 0 {

@@ -17,6 +17,10 @@ const (
 	garbageBudget = 32 << 20
 	minGCPercent  = 4
 	maxGCPercent  = 800
+
+	// gcTuneEvery must be short beside the time in which a heap can grow by some
+	// of the budget: the old percentage of a heap that has grown is far too much.
+	gcTuneEvery = 100 * time.Millisecond
 )
 
 // gcPercent is Go's setting that comes to the budget with this much live.
@@ -34,7 +38,7 @@ func tuneGC(ctx context.Context) {
 	percent := maxGCPercent
 	before := debug.SetGCPercent(percent)
 	defer debug.SetGCPercent(before)
-	ticker := time.NewTicker(time.Second)
+	ticker := time.NewTicker(gcTuneEvery)
 	defer ticker.Stop()
 	for {
 		// A change stops all goroutines for a moment: only for a tenth or more.
