@@ -24,6 +24,8 @@ type FootprintOptions struct {
 	Delay   time.Duration // of each job; 0 makes them ready
 	Starts  int           // how often it is killed and started again; 0 is 3
 	Conns   int           // that fill it, with 256 jobs in flight each; 0 is 4
+	Cycles  time.Duration // of each run of cycles, before and after; 0 is 2 s
+	Soak    time.Duration // how long the critical section is watched under load when it is full; 0 is not
 	Step    func(what string)
 }
 
@@ -44,6 +46,11 @@ type Footprint struct {
 	Written    int64  `json:"written_bytes"` // to disk by the time it was full, as the kernel counts for the process
 	Enqueued   int    `json:"enqueued"`      // by the time of the kill, with those beside the snapshot and for the log's tail
 	FillSecond Spread `json:"filled_per_second"`
+	// Cycles are those a second at 64 connections, three runs, before it
+	// was filled and when it was full.
+	CyclesEmpty  Spread `json:"cycles_empty"`
+	CyclesFilled Spread `json:"cycles_filled"`
+	Turns        Turns  `json:"turns,omitzero"` // of the soak
 	// Restart is from kill -9 until the first FETCH was answered, in seconds; the
 	// log behind the snapshot held almost as much as the daemon lets it.
 	Restart Spread `json:"restart_seconds"`
@@ -63,11 +70,17 @@ func (f *Footprint) Print(w io.Writer) {
 	fmt.Fprintf(w, "empty daemon              %6d MiB\n", f.Empty/mib)
 	fmt.Fprintf(w, "right after enqueuing     %6d MiB, %5.1f bytes a job\n", f.Filled/mib, f.PerJob(f.Filled))
 	fmt.Fprintf(w, "while a snapshot is made  %6d MiB, %5.1f bytes a job, %.2f times that\n", f.Snapshot/mib, f.PerJob(f.Snapshot), f.PerJob(f.Snapshot)/f.PerJob(f.Filled))
-	fmt.Fprintf(w, "after a restart           %6d MiB, %5.1f bytes a job\n", f.Restarted/mib, f.PerJob(f.Restarted))
+	fmt.Fprintf(w, "after a restart           %6d MiB, %5.1f bytes a job\n", f.Restarted/mib, float64(f.Restarted-f.Empty)/float64(f.Enqueued))
 	fmt.Fprintf(w, "kill -9 to first FETCH    %6.2f s (%.2f to %.2f)\n", f.Restart.Median, f.Restart.Min, f.Restart.Max)
 	fmt.Fprintf(w, "disk                      %6d MiB, %.2f times the payloads; written %.2f times\n",
 		f.DiskBytes/mib, float64(f.DiskBytes)/float64(f.Jobs*f.Payload), float64(f.Written)/float64(f.Jobs*f.Payload))
 	fmt.Fprintf(w, "enqueued a second         %6.0f (%.0f to %.0f)\n", f.FillSecond.Median, f.FillSecond.Min, f.FillSecond.Max)
+	fmt.Fprintf(w, "cycles a second, 64 conns %6.0f (%.0f to %.0f) when empty, %.0f (%.0f to %.0f) when full\n",
+		f.CyclesEmpty.Median, f.CyclesEmpty.Min, f.CyclesEmpty.Max, f.CyclesFilled.Median, f.CyclesFilled.Min, f.CyclesFilled.Max)
+	if t := f.Turns; t.Count > 0 {
+		fmt.Fprintf(w, "critical section          %d stays in %.0f s: p50 up to %.3f ms, p99 %.3f, p99.99 %.3f, longest %.3f\n",
+			t.Count, t.Seconds, t.P50, t.P99, t.P9999, t.Max)
+	}
 }
 
 // The daemon begins a snapshot when this much log is behind the last.
@@ -78,6 +91,9 @@ const snapshotBytes = 64 << 20
 func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err error) {
 	o.Jobs, o.Payload = orElse(o.Jobs, 1_000_000), orElse(o.Payload, 100)
 	o.Starts, o.Conns = orElse(o.Starts, 3), orElse(o.Conns, 4)
+	if o.Cycles == 0 {
+		o.Cycles = 2 * time.Second
+	}
 	f = Footprint{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(), Jobs: o.Jobs, Payload: o.Payload, Delay: o.Delay.Seconds()}
 	o.say("starting")
 	s, err := Start(ctx, StartOptions{Kind: "pawl", Dir: o.Dir, Sync: "always", Binary: o.Binary, Flags: append([]string{"--verify-bodies", "0"}, o.Flags...)})
@@ -86,6 +102,14 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
 	if f.Empty, err = s.rss(); err != nil {
+		return f, err
+	}
+	o.say("cycles on an empty daemon")
+	if f.CyclesEmpty, err = o.cycles(ctx, s); err != nil {
+		return f, err
+	}
+	written, err := s.written()
+	if err != nil {
 		return f, err
 	}
 	o.say("filling")
@@ -98,12 +122,23 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 	if f.Written, err = s.written(); err != nil {
 		return f, err
 	}
+	f.Written -= written
 	if f.DiskBytes, err = s.disk(); err != nil {
+		return f, err
+	}
+	o.say("cycles on a full daemon")
+	if f.CyclesFilled, err = o.cycles(ctx, s); err != nil {
 		return f, err
 	}
 	o.say("writing a snapshot")
 	if f.Snapshot, err = o.snapshotUnderLoad(ctx, s); err != nil {
 		return f, err
+	}
+	if o.Soak > 0 {
+		o.say("watching the critical section")
+		if f.Turns, err = o.soak(ctx, s); err != nil {
+			return f, err
+		}
 	}
 	tail := snapshotBytes * 9 / 10 / (o.Payload + 40)
 	o.say("filling the log's tail")
@@ -126,6 +161,19 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 	f.Restart = NewSpread(took)
 	f.Restarted, err = s.rss()
 	return f, err
+}
+
+// cycles are how many a second there are beside what waits.
+func (o *FootprintOptions) cycles(ctx context.Context, s *Server) (Spread, error) {
+	var runs []Result
+	for range 3 {
+		r, err := Run(ctx, Options{Workload: Cycle, Target: s.Target, Conns: 64, Payload: o.Payload, Duration: o.Cycles, Warmup: o.Cycles / 10})
+		if err != nil {
+			return Spread{}, err
+		}
+		runs = append(runs, r)
+	}
+	return Rates(runs), nil
 }
 
 func orElse(n, usual int) int {
@@ -216,11 +264,6 @@ func fillShare(ctx context.Context, target Pawl, queue string, jobs, payload int
 // snapshotUnderLoad asks for a snapshot beside enqueues and cycles, and returns
 // the most memory that the daemon had until it was written.
 func (o *FootprintOptions) snapshotUnderLoad(ctx context.Context, s *Server) (most int64, err error) {
-	w, err := dial(ctx, s.Target.(Pawl).Addr)
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
 	loadCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	loaded := make(chan error, 1)
@@ -229,10 +272,7 @@ func (o *FootprintOptions) snapshotUnderLoad(ctx context.Context, s *Server) (mo
 		loaded <- err
 	}()
 	written := make(chan error, 1)
-	go func() {
-		w.command([]byte("SNAPSHOT"))
-		written <- errors.Join(w.Flush(), w.skip())
-	}()
+	go func() { written <- doOne(ctx, s.Target.(Pawl).Addr, "SNAPSHOT") }()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {

@@ -22,9 +22,10 @@ import (
 // A Server is one that Start has started, on free ports of this machine with a
 // temporary directory for its data.
 type Server struct {
-	Target Target
-	dir    string
-	procs  []*process // in the order in which they were started
+	Target    Target
+	dir       string
+	adminAddr string     // of a pawl
+	procs     []*process // in the order in which they were started
 }
 
 // process is one program of a server.
@@ -178,6 +179,7 @@ func (s *Server) startPawl(ctx context.Context, o StartOptions) error {
 		return err
 	}
 	addr, httpAddr, adminAddr := addrs[0], addrs[1], addrs[2]
+	s.adminAddr = adminAddr
 	args := []string{
 		"serve", "--dir", filepath.Join(s.dir, "data"), "--addr", addr, "--http-addr", httpAddr, "--admin-addr", adminAddr,
 		"--sync", o.Sync, "--log-level", "warn",

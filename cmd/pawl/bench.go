@@ -30,6 +30,8 @@ type benchFlags struct {
 	serve            []string
 	runs             int
 	delay            time.Duration
+	soak             time.Duration
+	queues           int
 	asJSON, asTable  bool
 	commandLine      string
 }
@@ -50,6 +52,8 @@ func benchCommand() subcommand {
 			fs.DurationVar(&o.Warmup, "warmup", time.Second, "before it, not counted")
 			fs.IntVar(&o.Jobs, "jobs", 200_000, "backlog, footprint: jobs to enqueue beforehand")
 			fs.DurationVar(&f.delay, "delay", 0, "footprint: of each job, 0 makes them ready")
+			fs.DurationVar(&f.soak, "soak", 0, "footprint: how long to watch the critical section under load")
+			fs.IntVar(&f.queues, "queues", 1, "spread the jobs over so many queues; only of a pawl")
 			fs.Uint64Var(&o.Seed, "seed", 1, "of payloads and random choices")
 			fs.IntVar(&f.runs, "runs", 1, "how often each; with --against, pairs of runs; footprint: kills and starts")
 			fs.BoolVar(&f.start, "start", false, "start the daemon, in a temporary directory")
@@ -100,10 +104,10 @@ func benchLine(fs *pflag.FlagSet, workloads string) string {
 // footprint fills daemons of its own with waiting jobs.
 func (f *benchFlags) footprint(ctx context.Context, e *env) error {
 	if f.target != "pawl" || f.addr != "" || f.against != "" || f.options.Payload < 1 || f.options.Jobs < 1 || f.delay < 0 {
-		return usagef("footprint starts a daemon of its own and takes --jobs, --payload, --delay, --runs, --data and --serve-flag")
+		return usagef("footprint starts a daemon of its own and takes --jobs, --payload, --delay, --soak, --runs, --data and --serve-flag")
 	}
 	o := bench.FootprintOptions{
-		Dir: f.dir, Flags: f.serve, Jobs: f.options.Jobs, Payload: f.options.Payload, Delay: f.delay, Starts: f.runs,
+		Dir: f.dir, Flags: f.serve, Jobs: f.options.Jobs, Payload: f.options.Payload, Delay: f.delay, Starts: f.runs, Soak: f.soak,
 	}
 	if !f.asJSON && isTerminal(e.stderr) {
 		o.Step = func(what string) { fmt.Fprintf(e.stderr, "\r\x1b[K%s", what) }
@@ -162,6 +166,14 @@ func (f *benchFlags) run(ctx context.Context, e *env, names []string) error {
 		return withExit(exitNoServer, err)
 	}
 	defer stop()
+	if f.queues > 1 {
+		pawl, ok := ours.(bench.Pawl)
+		if !ok {
+			return usagef("--queues spreads the jobs of --target pawl, and of no other")
+		}
+		pawl.Queues = f.queues
+		ours = pawl
+	}
 	var theirs bench.Target
 	if f.against != "" {
 		theirs, stop, err = f.server(ctx, serverFlags{

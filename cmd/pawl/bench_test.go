@@ -235,3 +235,54 @@ func TestBenchTable(t *testing.T) {
 	}
 	s.end(t)
 }
+
+// What footprint says adds up, in a small one: memory grew by what jobs take,
+// each start answered, the directory holds the payloads.
+func TestBenchFootprint(t *testing.T) {
+	if _, err := os.Stat("/proc/self/io"); err != nil {
+		t.Skip("no /proc")
+	}
+	binary := filepath.Join(t.TempDir(), "pawl")
+	linkPawl(t, binary)
+	for _, delay := range []time.Duration{0, time.Hour} {
+		o := bench.FootprintOptions{
+			Binary: binary, Dir: t.TempDir(), Flags: []string{"--sync", "never"}, Jobs: 20_000, Payload: 1000, Delay: delay,
+			Starts: 2, Cycles: 20 * time.Millisecond,
+		}
+		if delay == 0 {
+			o.Soak = time.Millisecond
+		}
+		f, err := bench.MeasureFootprint(t.Context(), o)
+		if err != nil {
+			t.Fatalf("delay %v: %v", delay, err)
+		}
+		if f.Empty <= 0 || f.Filled <= f.Empty || f.Snapshot <= 0 || f.Restarted <= 0 || f.Restart.Min <= 0 || f.Restart.Max < f.Restart.Min ||
+			f.DiskBytes < 20_000*1000 || f.Enqueued <= f.Jobs ||
+			delay == 0 && (f.Turns.Count == 0 || f.Turns.Max < f.Turns.P50) {
+			t.Errorf("delay %v: got %+v", delay, f)
+		}
+		var out strings.Builder
+		f.Print(&out)
+		if want := map[bool]string{false: "20000 ready jobs", true: "20000 delayed jobs"}[delay > 0]; !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+}
+
+// Jobs spread over queues are all found again.
+func TestBenchQueues(t *testing.T) {
+	s := serveIn(t, t.TempDir(), "--sync", "never").ready(t)
+	r, err := bench.Run(t.Context(), bench.Options{
+		Workload: bench.Cycle, Target: bench.Pawl{Addr: s.sock, Queues: 1000}, Conns: 3, Pipeline: 7, Duration: 100 * time.Millisecond, Warmup: -1,
+	})
+	if err != nil || r.Empty > 0 || r.Done == 0 {
+		t.Errorf("%d cycles, %d times nothing, %v", r.Done, r.Empty, err)
+	}
+	c := client.New(client.Options{Addr: s.sock})
+	defer c.Close()
+	names, err := c.Queues(t.Context(), "*bench-*")
+	if err != nil || len(names) != 1000 {
+		t.Errorf("%d queues, %v", len(names), err)
+	}
+	s.end(t)
+}
