@@ -59,8 +59,8 @@ func runDelayed(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if late := time.Since(from); late > 0 {
-		return fmt.Errorf("the enqueues took %v longer than -ahead", late)
+	if time.Now().After(from) {
+		return fmt.Errorf("%w: the enqueues took too long, give more with -ahead", errImpossible)
 	}
 
 	var got atomic.Int64
@@ -98,9 +98,9 @@ func runDelayed(ctx context.Context, args []string) error {
 	return l.account(record.Run{Cases: *jobs}, text)
 }
 
-// clockSlack is by how much the daemon's clock, which counts milliseconds from a
-// moment of its own, may differ from the client's.
-const clockSlack = time.Millisecond
+// clockSlack is by how much the daemon's clock, which counts whole milliseconds
+// from its start, may differ from the client's, which somebody may be slewing.
+const clockSlack = 5 * time.Millisecond
 
 // drainDelayed waits for jobs until all are there, and notes how late each is.
 func drainDelayed(addr string, late *hdrhistogram.Histogram, got *atomic.Int64, all int64, early *atomic.Pointer[string]) error {

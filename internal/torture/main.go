@@ -51,6 +51,7 @@ func layers() []layer {
 		{"pause", "a daemon stopped for longer than leases last", runPause},
 		{"door", "second daemons, wrong starts, stuck clients at SIGTERM", runDoor},
 		{"delayed", "very many jobs due in one second: none early, how late", runDelayed},
+		{"leases", "a kill with very many open leases; leases that end while they are acknowledged", runLeases},
 		{"masses", "TTLs, leases and a PURGE end at once under load", runMasses},
 		{"churn", "jobs come and go beside one that stays: disk and restart", runChurn},
 		{"soak", "a mixed load for long, with restarts, resources watched", runSoak},

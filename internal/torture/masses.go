@@ -55,8 +55,8 @@ func runMasses(ctx context.Context, args []string) error {
 	if err := m.fill(*jobs, *leases); err != nil {
 		return err
 	}
-	if late := time.Since(m.end); late > -time.Second {
-		return fmt.Errorf("there were %v left after the enqueues, -ahead must be larger", -late)
+	if time.Until(m.end) < time.Second {
+		return fmt.Errorf("%w: the enqueues took too long, give more with -ahead", errImpossible)
 	}
 	full := resident(sup.Pid())
 	before, err := turnTimes(ctx, admin)
@@ -218,8 +218,8 @@ func (m *masses) watch(ctx context.Context, leases int) (nulls, looks int, err e
 			nulls++
 		} else {
 			lease, _ := pipe.Field(job, "lease_id").(string)
-			var refused pipe.Error
-			if _, err := c.Do("RELEASE", lease); err != nil && !errors.As(err, &refused) { // its time to live may have ended
+			_, err := c.Do("RELEASE", lease)
+			if _, refused := errors.AsType[pipe.Error](err); err != nil && !refused { // its time to live may have ended
 				return nulls, looks, err
 			}
 		}
