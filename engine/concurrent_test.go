@@ -108,3 +108,62 @@ func TestManyClients(t *testing.T) {
 	s.reopen()
 	s.differ("after a restart", placeless(s.dump()), placeless(before))
 }
+
+// A queue is deleted as a whole or not at all, whatever is leased from it
+// meanwhile: the removal goes in turns, and a FETCH can come in between.
+func TestQueueDeleteBesideFetches(t *testing.T) {
+	s := openShop(t, engine.Options{})
+	const jobs = 1000
+	for range 10 {
+		for first := 0; first < jobs; first += 100 {
+			var cmds []engine.Command
+			for range 100 {
+				cmds = append(cmds, &engine.Enqueue{Queue: key("q")})
+			}
+			if err := s.e.Do(cmds...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin, over := make(chan struct{}), make(chan error, 1)
+		go func() {
+			<-begin
+			var err error
+			for range 20 {
+				f := &engine.Fetch{Queues: [][]byte{key("q")}, LeaseMs: 60_000}
+				if err = s.e.Do(f); err != nil {
+					break
+				}
+				for i := range f.Jobs {
+					s.e.Forget(&f.Jobs[i])
+				}
+			}
+			over <- err
+		}()
+		close(begin)
+		del := &engine.QueueDelete{Queue: key("q")}
+		if err := s.e.Do(del); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-over; err != nil {
+			t.Fatal(err)
+		}
+		n := s.counts("q")
+		switch left := n[0] + n[1] + n[2] + n[3]; {
+		case del.Err() == engine.ErrQueueLeased && left == jobs:
+			s.must(&engine.QueuePause{Queue: key("q")})
+			for n[2] > 0 { // so that the next round begins with an empty queue
+				peek := &engine.QueuePeek{Queue: key("q"), Place: state.Leased, Count: 100}
+				s.must(peek)
+				for i := range peek.Jobs {
+					s.e.ForgetView(&peek.Jobs[i])
+					s.must(&engine.JobDelete{IDs: []state.JobID{peek.Jobs[i].ID}})
+				}
+				n = s.counts("q")
+			}
+			s.must(&engine.QueueDelete{Queue: key("q")})
+		case del.Err() == nil && left == 0:
+		default:
+			t.Fatalf("delete: got %v, and %d of %d jobs are left", del.Err(), left, jobs)
+		}
+	}
+}

@@ -199,6 +199,25 @@ func TestRedrive(t *testing.T) {
 	})
 }
 
+// A redrive that a limit of the target ends is no refusal if it moved anything: a
+// refusal says that nothing happened.
+func TestRedriveIntoALimit(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		s.must(&engine.QueueSet{Queue: key("to"), Settings: state.Settings{MaxLen: 2}, Which: state.SetMaxLen})
+		for range 3 {
+			s.enqueue("from", "x")
+			s.must(&engine.Bury{Lease: s.want("from", "x").Lease})
+		}
+		r := &engine.QueueRedrive{Queue: key("from"), To: key("to")}
+		if err := s.e.Redrive(t.Context(), r); err != nil || r.Err() != nil || r.Moved != 2 {
+			t.Errorf("got %d moved, %v, %v, want 2", r.Moved, err, r.Err())
+		}
+		if err := s.e.Redrive(t.Context(), r); err != nil || r.Err() != engine.ErrQueueFull || r.Moved != 0 {
+			t.Errorf("got %d moved, %v, %v, want ErrQueueFull", r.Moved, err, r.Err())
+		}
+	})
+}
+
 func TestMeta(t *testing.T) {
 	s := openShop(t, engine.Options{})
 	s.must(&engine.MetaSet{Key: "user/a", Value: []byte("1")})

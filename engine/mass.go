@@ -35,8 +35,8 @@ func (e *Engine) Purge(ctx context.Context, p *QueuePurge) error {
 }
 
 // Redrive runs a QueueRedrive like Purge. It stops at the first job that a limit
-// of the target refuses, ErrQueueFull then; jobs whose unique key is taken in
-// another target stay dead, and if no job moved at all that is ErrUniqueTaken.
+// of the target refuses, and jobs whose unique key is taken in another target
+// stay dead; if no job moved at all that is ErrQueueFull or ErrUniqueTaken.
 func (e *Engine) Redrive(ctx context.Context, r *QueueRedrive) error {
 	r.Moved = 0
 	to := r.To
@@ -61,7 +61,7 @@ func (e *Engine) Redrive(ctx context.Context, r *QueueRedrive) error {
 		}
 		return err
 	})
-	if err == nil && taken && r.Moved == 0 {
+	if err == nil && taken {
 		err = ErrUniqueTaken
 	}
 	return m.end(&r.Outcome, err)
@@ -219,14 +219,17 @@ func (e *Engine) placeCount(queue []byte, place state.Place) int64 {
 }
 
 // end waits for what was done; a refusal goes into the command, a stop to the
-// caller.
+// caller. Where something was done there is no refusal, which would say that
+// nothing was: the count says how far it came.
 func (m *mass) end(o *Outcome, err error) error {
 	if waiting := m.e.Wait(m.lsn); waiting != nil {
 		return waiting
 	}
 	switch err {
 	case ErrQueueFull, ErrUniqueTaken, ErrTooMany, ErrNoSpace:
-		o.refuse(err)
+		if *m.done == 0 {
+			o.refuse(err)
+		}
 		return nil
 	}
 	return err

@@ -221,14 +221,15 @@ func (e *Engine) queueReset(c *QueueReset) error {
 	return nil
 }
 
-// queueDelete removes the jobs in turns, then the queue and what came in
-// meanwhile at once.
+// queueDelete removes the jobs in turns, then the queue. What came in meanwhile
+// goes too, and so does what was leased meanwhile: a refusal after the first turn
+// would say that nothing had been removed.
 func (e *Engine) queueDelete(c *QueueDelete) error {
 	c.Found = false
 	if err := checkQueueKey(c.Queue); err != nil {
 		return err
 	}
-	for {
+	for begun := false; ; begun = true {
 		if err := e.room((maxLapses + 1) * recordRoom); err != nil {
 			return err
 		}
@@ -238,11 +239,11 @@ func (e *Engine) queueDelete(c *QueueDelete) error {
 		}
 		c.Found = true
 		s := e.st.Queue(q)
-		if s.Leased > 0 {
+		if s.Leased > 0 && !begun {
 			return ErrQueueLeased
 		}
-		jobs := s.Ready + s.Delayed + s.Dead
-		for _, place := range []state.Place{state.Ready, state.Delayed, state.Dead} {
+		jobs := s.Ready + s.Delayed + s.Leased + s.Dead
+		for _, place := range []state.Place{state.Ready, state.Delayed, state.Leased, state.Dead} {
 			e.slots = e.st.Page(e.slots[:0], q, place, 0, maxLapses)
 			for _, slot := range e.slots[:min(len(e.slots), maxLapses)] {
 				if !e.roomNow(recordRoom) {

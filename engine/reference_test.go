@@ -409,12 +409,12 @@ func (r *reference) move(j *refJob, to string) string {
 // redrive brings up to n dead jobs, 0 is all, to life in a queue.
 func (r *reference) redrive(from, to string, n int, tries, ttl int64) (moved int, refusal string) {
 	for _, j := range r.in(from, "dead") {
-		switch {
-		case n > 0 && moved == n:
-			return moved, ""
-		case r.full(to, 1, int64(len(j.payload))):
-			return moved, "full"
-		case from != to && r.taken(j, to):
+		if n > 0 && moved == n {
+			break
+		} else if r.full(to, 1, int64(len(j.payload))) {
+			refusal = "full"
+			break
+		} else if from != to && r.taken(j, to) {
 			refusal = "taken"
 			continue
 		}
