@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"pawl/engine"
+	"pawl/internal/record"
 	"pawl/internal/seeds"
 	"pawl/state"
 	"pawl/wal"
@@ -34,9 +35,11 @@ func TestModel(t *testing.T) {
 	if testing.Short() {
 		games = min(games, 2)
 	}
+	layer := record.Note(t, "1 model")
 	for i := range games {
 		name := fmt.Sprint(t.Name(), " game ", i)
 		synctest.Test(t, func(t *testing.T) { play(t, name, perGame) })
+		layer.Cases += perGame
 		if t.Failed() {
 			return
 		}

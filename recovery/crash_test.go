@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pawl/internal/record"
 	"pawl/recovery"
 	"pawl/wal/waltest"
 )
@@ -71,6 +72,7 @@ func afterwards(disk *waltest.Disk, seed uint64, p *past) error {
 // The power goes before each operation of a life, from the start on, and the
 // disk keeps what it likes of what was not synced: layer 3a.
 func TestPowerLossAtEveryOperation(t *testing.T) {
+	layer := record.Note(t, "3a power loss, simulated")
 	disk, before := aged(t)
 	calm := disk.Kill()
 	must(t, life(calm, 7, lifeSteps, copyOfPast(before)))
@@ -95,6 +97,7 @@ func TestPowerLossAtEveryOperation(t *testing.T) {
 		}
 	}
 	t.Logf("%d crash states at %d operations", states, total)
+	layer.Cases, layer.Faults = states, states
 	if states == 0 {
 		t.Error("no states were tried")
 	}
@@ -103,6 +106,7 @@ func TestPowerLossAtEveryOperation(t *testing.T) {
 // Each operation of a life fails in each way there is: layer 2b. The process
 // goes on as far as it can, ends, and is started again.
 func TestEveryOperationFails(t *testing.T) {
+	layer := record.Note(t, "2b fail everywhere")
 	disk, before := aged(t)
 	calm := disk.Kill()
 	must(t, life(calm, 8, lifeSteps, copyOfPast(before)))
@@ -145,6 +149,7 @@ func TestEveryOperationFails(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases, the process noticed %d", cases, fired)
+	layer.Cases, layer.Faults = cases, cases
 	if fired < cases/2 {
 		t.Errorf("%d of %d faults were noticed", fired, cases)
 	}
@@ -152,6 +157,7 @@ func TestEveryOperationFails(t *testing.T) {
 
 // A crash during the recovery from a crash.
 func TestCrashInRecovery(t *testing.T) {
+	layer := record.Note(t, "2b fail everywhere")
 	disk, before := aged(t)
 	crashed := disk.Kill()
 	calm := disk.Kill()
@@ -180,6 +186,7 @@ func TestCrashInRecovery(t *testing.T) {
 				if second++; second%stride(11, 17) != 0 {
 					continue
 				}
+				layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+2
 				if err := afterwards(state, 902, copyOfPast(p)); err != nil {
 					t.Fatalf("state %s, then crash before operation %d, state %s: %v", name, at, again, err)
 				}

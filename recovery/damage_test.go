@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"pawl/internal/record"
 	"pawl/recovery"
 	"pawl/wal/waltest"
 )
@@ -70,6 +71,7 @@ func stride(usual, short int) int {
 // Every file of a store that was stopped cleanly is cut at every length. Either
 // nothing that could be observed is missing, or the start is refused.
 func TestEveryFileCutAtEveryLength(t *testing.T) {
+	layer := record.Note(t, "2a truncate everywhere")
 	disk, p := cleanStore(t, 10, 3, 14)
 	refused, total := 0, 0
 	for _, name := range disk.Files() {
@@ -92,6 +94,7 @@ func TestEveryFileCutAtEveryLength(t *testing.T) {
 		}
 	}
 	t.Logf("%d starts, %d of them refused", total, refused)
+	layer.Cases, layer.Faults = total, total
 	if refused == 0 || refused == total {
 		t.Error("all starts had the same outcome: the test has no teeth")
 	}
@@ -99,6 +102,7 @@ func TestEveryFileCutAtEveryLength(t *testing.T) {
 
 // Every bit of a small store is flipped.
 func TestEveryBitFlipped(t *testing.T) {
+	layer := record.Note(t, "4 rot")
 	disk, p := cleanStore(t, 20, 2, 8)
 	refused, total := 0, 0
 	for _, name := range disk.Files() {
@@ -121,6 +125,7 @@ func TestEveryBitFlipped(t *testing.T) {
 		}
 	}
 	t.Logf("%d starts, %d of them refused", total, refused)
+	layer.Cases, layer.Faults = total, total
 	if refused == 0 || refused == total {
 		t.Error("all starts had the same outcome: the test has no teeth")
 	}
@@ -128,6 +133,7 @@ func TestEveryBitFlipped(t *testing.T) {
 
 // Sectors are zeroed, doubled, swapped with their neighbours.
 func TestEverySectorMoved(t *testing.T) {
+	layer := record.Note(t, "4 rot")
 	disk, p := cleanStore(t, 30, 3, 40)
 	const sector = 512
 	for _, name := range disk.Files() {
@@ -142,6 +148,7 @@ func TestEverySectorMoved(t *testing.T) {
 				copy(b[at+sector:], with[1])
 				bad := disk.Kill()
 				bad.SetContents(name, b)
+				layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+1
 				if _, err := judge(bad, p); err != nil {
 					t.Fatalf("sector at %d of %s %s: %v", at, name, what, err)
 				}
@@ -152,6 +159,7 @@ func TestEverySectorMoved(t *testing.T) {
 
 // Files are missing, empty, renamed to a neighbour's name, or of another store.
 func TestEveryFileMissingEmptyOrForeign(t *testing.T) {
+	layer := record.Note(t, "4 rot")
 	disk, p := cleanStore(t, 40, 3, 40)
 	other, _ := cleanStore(t, 41, 3, 40)
 	files := disk.Files()
@@ -160,6 +168,7 @@ func TestEveryFileMissingEmptyOrForeign(t *testing.T) {
 			t.Helper()
 			bad := disk.Kill()
 			change(bad)
+			layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+1
 			if _, err := judge(bad, p); err != nil {
 				t.Errorf("%s %s: %v", name, what, err)
 			}

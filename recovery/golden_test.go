@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pawl/internal/record"
 	"pawl/internal/vfs"
 	"pawl/recovery"
 	"pawl/wal/waltest"
@@ -20,6 +21,7 @@ var update = flag.Bool("update", false, "write a golden store of the present for
 // testdata/golden/N.state its state. What is there is never written again: a
 // change of a format adds a directory.
 func TestGoldenStores(t *testing.T) {
+	layer := record.Note(t, "9 repair and upgrade")
 	for format := 1; format <= recovery.Format; format++ {
 		name := string(rune('0' + format))
 		dir := filepath.Join("testdata", "golden", name)
@@ -27,6 +29,7 @@ func TestGoldenStores(t *testing.T) {
 			writeGolden(t, dir)
 		}
 		disk := load(t, dir)
+		layer.Cases++
 		want, err := os.ReadFile(dir + ".state")
 		must(t, err)
 		before := image(disk)

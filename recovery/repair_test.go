@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"pawl/internal/record"
 	"pawl/internal/vfs"
 	"pawl/recovery"
 	"pawl/state"
@@ -51,6 +52,7 @@ func stateOf(t testing.TB, fs vfs.FS, dir string) *state.State {
 // that it lists, and that brings no finished job back. One group a step means
 // that at most one job can be hidden by the damage itself.
 func TestRepairOfEveryDamage(t *testing.T) {
+	layer := record.Note(t, "9 repair and upgrade")
 	disk, _ := cleanStore(t, 200, 3, 25)
 	whole := jobsOf(stateOf(t, disk.Kill(), "/store"))
 	rng := rand.New(rand.NewPCG(6, 6))
@@ -68,6 +70,7 @@ func TestRepairOfEveryDamage(t *testing.T) {
 		}
 		bit := rng.Int64N(used * 8)
 		bad.Flip(name, bit)
+		layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+1
 		health, err := recovery.Check(t0, recovery.CheckOptions{FS: bad, Dir: "/store"})
 		must(t, err)
 		store, refused := recovery.Open(t0, options(bad.Kill(), "/store"))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"pawl/internal/record"
 	"pawl/internal/vfs"
 	"pawl/recovery"
 	"pawl/snapshot"
@@ -18,6 +19,7 @@ import (
 // Every kept group is restored, by number and by time, and is the state there
 // was after it. The new store works on; the old one is as it was.
 func TestRestoreEveryMoment(t *testing.T) {
+	layer := record.Note(t, "9 repair and upgrade")
 	disk, p := cleanStore(t, 300, 3, 30)
 	before := image(disk)
 	oldest := oldestSnapshot(t, disk)
@@ -42,6 +44,7 @@ func TestRestoreEveryMoment(t *testing.T) {
 			}
 			must(t, err)
 			restored++
+			layer.Cases++
 			if uint64(done.LSN) != want || done.Identity.History != 2 {
 				t.Fatalf("group %d: got %+v", lsn, done)
 			}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"pawl/internal/record"
 	"pawl/wal"
 	"pawl/wal/waltest"
 )
@@ -158,11 +159,12 @@ func (r *run) live(t *testing.T, groups int) {
 }
 
 func TestCrashAtEveryOperation(t *testing.T) {
-	t.Run("sync always", func(t *testing.T) { crashEverywhere(t, wal.SyncAlways, 1) })
-	t.Run("sync never", func(t *testing.T) { crashEverywhere(t, wal.SyncNever, 3) })
+	layer := record.Note(t, "3a power loss, simulated")
+	t.Run("sync always", func(t *testing.T) { crashEverywhere(t, layer, wal.SyncAlways, 1) })
+	t.Run("sync never", func(t *testing.T) { crashEverywhere(t, layer, wal.SyncNever, 3) })
 }
 
-func crashEverywhere(t *testing.T, policy wal.SyncPolicy, step int) {
+func crashEverywhere(t *testing.T, layer *record.Layer, policy wal.SyncPolicy, step int) {
 	calm := newRun(t)
 	calm.opt.Sync = policy
 	first := calm.disk.Ops()
@@ -198,6 +200,7 @@ func crashEverywhere(t *testing.T, policy wal.SyncPolicy, step int) {
 		}
 	}
 	t.Logf("%d operations, %d crash states", total-first, states)
+	layer.Cases, layer.Faults = layer.Cases+states, layer.Faults+states
 }
 
 // checkRecovery starts the log on a disk that has crashed, and with more writes
@@ -234,6 +237,7 @@ func (r *run) checkRecovery(t *testing.T, deep bool) {
 }
 
 func TestCrashInRecovery(t *testing.T) {
+	layer := record.Note(t, "2b fail everywhere")
 	r := newRun(t)
 	r.live(t, 12)
 	syncs := 0
@@ -274,6 +278,7 @@ func TestCrashInRecovery(t *testing.T) {
 		for name, d := range again.disk.States(uint64(at), 8) {
 			last := again
 			last.disk, last.opt = d, testOptions(d, 3)
+			layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+2
 			if last.checkRecovery(t, false); t.Failed() {
 				t.Fatalf("crash at operation %d of recovery, state %s", at, name)
 			}
@@ -284,6 +289,7 @@ func TestCrashInRecovery(t *testing.T) {
 // TestFailEveryOperation: whatever fails, nothing that was acknowledged is lost,
 // and where a write or sync of a group failed, nothing more is acknowledged.
 func TestFailEveryOperation(t *testing.T) {
+	layer := record.Note(t, "2b fail everywhere")
 	calm := newRun(t)
 	first := calm.disk.Ops()
 	calm.live(t, 24)
@@ -309,6 +315,7 @@ func TestFailEveryOperation(t *testing.T) {
 				again := *r
 				again.err = nil
 				again.disk, again.opt = d, testOptions(d, 2)
+				layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+1
 				if again.checkRecovery(t, at%8 == 0); t.Failed() {
 					t.Fatalf("operation %d of %d failed (%s), which gave %v", at, total, name, failed)
 				}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"pawl/internal/record"
 	"pawl/wal"
 	"pawl/wal/waltest"
 )
@@ -101,6 +102,7 @@ func sameStored(a *wal.Stored, b waltest.Group) bool {
 }
 
 func TestEveryBitFlipped(t *testing.T) {
+	layer := record.Note(t, "4 rot")
 	r, want := smallStore(t)
 	step := int64(1)
 	if testing.Short() {
@@ -119,6 +121,7 @@ func TestEveryBitFlipped(t *testing.T) {
 				step = 7 // the zeros are all alike
 			}
 			r.disk.Flip(name, bit)
+			layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+1
 			if damaged(t, r.disk, want, fmt.Sprintf("bit %d of generation %d", bit, generation)) {
 				refused++
 			}
@@ -153,6 +156,7 @@ func TestFlipInEveryGroup(t *testing.T) {
 
 // TestCutAtEveryByte: a file that is shorter than it was is refused.
 func TestCutAtEveryByte(t *testing.T) {
+	layer := record.Note(t, "2a truncate everywhere")
 	step := 1
 	if testing.Short() {
 		step = 7
@@ -162,6 +166,7 @@ func TestCutAtEveryByte(t *testing.T) {
 		name := segmentFile(1)
 		for n := len(r.disk.Contents(name)) - 1; n >= 0; n -= step {
 			r.disk.Cut(name, n)
+			layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+1
 			if !damaged(t, r.disk, want, fmt.Sprintf("first %d bytes", n)) {
 				t.Fatalf("first %d bytes: not refused", n)
 			}
@@ -177,6 +182,7 @@ func TestCutAtEveryByte(t *testing.T) {
 		name := segmentFile(1)
 		for n := len(r.disk.Contents(name)) - 1; n >= 0; n -= step {
 			r.disk.Cut(name, n)
+			layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+1
 			if !damaged(t, r.disk, r.tried, fmt.Sprintf("first %d bytes", n)) {
 				t.Fatalf("first %d bytes: not refused", n)
 			}
@@ -188,6 +194,7 @@ func TestCutAtEveryByte(t *testing.T) {
 // groups, the bytes behind any place may never have come. What is left is a
 // prefix, and the damage is counted.
 func TestTornAtEveryByte(t *testing.T) {
+	layer := record.Note(t, "2a truncate everywhere")
 	r := newRun(t)
 	r.opt.Sync = wal.SyncNever
 	l := r.begin(t)
@@ -213,6 +220,7 @@ func TestTornAtEveryByte(t *testing.T) {
 	for n := firstGroup; n <= int(newest.Length); n += step {
 		torn := bytes.Clone(whole)
 		clear(torn[n:])
+		layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+1
 		r.disk.SetContents(name, torn)
 		got, end, err := read(r.disk)
 		if lost := len(got) < int(l.Durable()); lost != (err != nil) {
@@ -235,6 +243,7 @@ func TestTornAtEveryByte(t *testing.T) {
 }
 
 func TestSectorsDamaged(t *testing.T) {
+	layer := record.Note(t, "4 rot")
 	r := newRun(t)
 	r.live(t, 12)
 	r.live(t, 4)
@@ -257,6 +266,7 @@ func TestSectorsDamaged(t *testing.T) {
 				b := bytes.Clone(whole)
 				damage(b)
 				r.disk.SetContents(name, b)
+				layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+1
 				damaged(t, r.disk, r.tried, fmt.Sprintf("%s: sector at %d %s", name, at, what))
 			}
 		}
@@ -270,6 +280,7 @@ func TestSectorsDamaged(t *testing.T) {
 // TestFilesDamaged: each file missing, empty, under a neighbour's name, there
 // twice, or of another store.
 func TestFilesDamaged(t *testing.T) {
+	layer := record.Note(t, "4 rot")
 	build := func() *run {
 		r := newRun(t)
 		r.live(t, 12)
@@ -296,6 +307,7 @@ func TestFilesDamaged(t *testing.T) {
 			if err := do(d, n); err != nil {
 				t.Fatal(err)
 			}
+			layer.Cases, layer.Faults = layer.Cases+1, layer.Faults+1
 			if damaged(t, d, r.tried, fmt.Sprintf("generation %d %s", n, what)) {
 				refused++
 			}

@@ -111,7 +111,7 @@ func (l *lab) start(ctx context.Context, sup *daemon.Supervisor) error {
 // end drains all queues, then restarts twice and looks at what is left; old are
 // crews that were drained long ago.
 func (l *lab) end(ctx context.Context, sup *daemon.Supervisor, crew *workload.Crew, old ...*workload.Crew) error {
-	if err := crew.Drain(ctx, 2*daemon.Patience); err != nil {
+	if err := crew.Drain(ctx, *l.drainIn); err != nil {
 		return l.broken("%v\n%s", err, sup.Stderr())
 	}
 	for range 2 {

@@ -50,6 +50,7 @@ type lab struct {
 	bounds     *bool
 	saveAlways *string
 	record     *string
+	drainIn    *time.Duration
 }
 
 // places are the flags of every lab that do not change what is done.
@@ -63,6 +64,7 @@ func newLab(name string, args []string) *lab {
 	l.overlay = l.flags.String("overlay", "", "file for go build -overlay, when building")
 	l.bounds = l.flags.Bool("bounds", false, "judge the bounds on time too (L1 to L8); for a machine of its own")
 	l.saveAlways = l.flags.String("save", "", "keep the history in this file even if nothing is wrong")
+	l.drainIn = l.flags.Duration("drain", 2*daemon.Patience, "how long the drain at the end may take; with a bug it may never end")
 	l.record = l.flags.String("record", "", "append a line about this run to the record in this file")
 	return l
 }
@@ -185,7 +187,7 @@ func (l *lab) verdict(h history.History) (history.Report, error) {
 // more, on further lines if there is much of it.
 func (l *lab) account(r record.Run, text string) error {
 	r.Date, r.Seconds, l.began = time.Now(), time.Since(l.began).Seconds(), time.Now()
-	r.Layer, r.Seed, r.Parameters = l.name, seeds.Base(), l.parameters()
+	r.Layer, r.Seed, r.Parameters = numbered(l.name), seeds.Base(), l.parameters()
 	if text != "" {
 		text = " (" + text + ")"
 	}
@@ -196,6 +198,24 @@ func (l *lab) account(r record.Run, text string) error {
 	}
 	r.Commit = l.commit()
 	return record.Append(*l.record, r)
+}
+
+// numbers are those of the layers of the test plan, under which the record sums
+// up what is proved: 2c is dying at any instruction, 3 power and disks, 5
+// histories of clients, 7 endurance, 8 hostile clients. 0, 1, 2a, 2b, 4, 6, 9 and
+// 10 are tests of the packages.
+var numbers = map[string]string{
+	"kill": "2c", "calls": "2c",
+	"trace": "3a", "power": "3b", "disk": "3b", "lie": "3b", "sick": "3c",
+	"histories": "5", "full": "5", "clock": "5", "pause": "5", "unique": "5", "multi": "5", "http": "5", "delayed": "5", "masses": "5",
+	"churn": "7", "soak": "7",
+	"hostile": "8", "door": "8",
+}
+
+// numbered is the name of a layer as it is on record.
+func numbered(name string) string {
+	layer, _, _ := strings.Cut(name, "/")
+	return strings.TrimSpace(numbers[layer] + " " + name)
 }
 
 // parameters are the layer's flags as they were given, without those that say

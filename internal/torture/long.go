@@ -99,7 +99,7 @@ func (s sliceOf) onRecord(name string) (bool, error) {
 	}
 	return slices.ContainsFunc(runs, func(r record.Run) bool {
 		layer, _, _ := strings.Cut(r.Layer, "/")
-		return layer == s.words[0] && r.Seed == s.seed && r.Parameters == strings.Join(s.words[1:], " ")
+		return layer == numbered(s.words[0]) && r.Seed == s.seed && r.Parameters == strings.Join(s.words[1:], " ")
 	}), nil
 }
 

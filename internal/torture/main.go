@@ -53,6 +53,7 @@ func layers() []layer {
 		{"delayed", "very many jobs due in one second: none early, how late", runDelayed},
 		{"leases", "a kill with very many open leases; leases that end while they are acknowledged", runLeases},
 		{"masses", "TTLs, leases and a PURGE end at once under load", runMasses},
+		{"hostile", "clients that mean it badly, beside others that work", runHostile},
 		{"churn", "jobs come and go beside one that stays: disk and restart", runChurn},
 		{"soak", "a mixed load for long, with restarts, resources watched", runSoak},
 		{"unique", "resent enqueues with unique keys under kills: one job a key", runUnique},

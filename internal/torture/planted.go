@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"pawl/internal/record"
+	"pawl/internal/seeds"
 	"pawl/internal/torture/daemon"
 )
 
@@ -134,7 +136,7 @@ var plants = []plant{
 		"leases follow the wall clock", "engine/clock.go",
 		"	now = max(c.last, c.base+state.Millis(t.Sub(c.start)/time.Millisecond))",
 		"	now = max(c.last, state.Millis(t.UnixMilli()))",
-		"layer clock -jumps 8",
+		"layer clock -jumps 8 -drain 20s",
 	},
 	{
 		"an old lease is accepted", "state/read.go",
@@ -188,7 +190,8 @@ func runPlanted(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("planted", flag.ContinueOnError)
 	only := flags.String("only", "", "only the bugs whose name contains this")
 	parallel := flags.Int("j", 2, "bugs at the same time")
-	strict := flags.Bool("strict", false, "a bug whose place is not in the source any more is a failure, too")
+	strict := flags.Bool("strict", true, "a bug whose place is not in the source any more is a failure, too")
+	to := flags.String("record", "", "append a line about this run to the record in this file")
 	verbose := flags.Bool("v", false, "print what the tests said")
 	caughtBy := flags.String("caught", "", "let this catch them instead of what is written down")
 	if err := flags.Parse(args); err != nil {
@@ -212,6 +215,7 @@ func runPlanted(ctx context.Context, args []string) error {
 			chosen = append(chosen, p)
 		}
 	}
+	began := time.Now()
 	outcomes := make([]error, len(chosen))
 	turns := make(chan int)
 	var workers sync.WaitGroup
@@ -252,6 +256,14 @@ func runPlanted(ctx context.Context, args []string) error {
 		}
 	}
 	fmt.Printf("planted: %d cases, %d caught, %d not planted, %d violations\n", len(chosen), caught, skipped, missed)
+	if *to != "" {
+		if err := record.Append(*to, record.Run{
+			Date: time.Now(), Commit: record.Commit(), Layer: "planted bugs", Seed: seeds.Base(), Parameters: strings.Join(flags.Args(), " "),
+			Cases: len(chosen), Faults: caught + missed, Violations: missed, Seconds: time.Since(began).Seconds(),
+		}); err != nil {
+			return err
+		}
+	}
 	if missed > 0 {
 		return errViolated
 	}

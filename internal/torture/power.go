@@ -178,7 +178,7 @@ func (l *lab) lie(ctx context.Context, r *rig, sup *daemon.Supervisor, clients i
 		}
 		return err
 	}
-	if err := crew.Drain(ctx, 2*daemon.Patience); err != nil {
+	if err := crew.Drain(ctx, *l.drainIn); err != nil {
 		return err
 	}
 	h := l.rec.History()

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"pawl/internal/record"
 	"pawl/internal/seeds"
 	"pawl/server/resp"
 )
@@ -138,6 +139,8 @@ func TestAnyCut(t *testing.T) {
 		total = min(total, 2000)
 	}
 	var chunk, played, conversations, slowest atomic.Int64
+	layer := record.Note(t, "6 fuzz")
+	t.Cleanup(func() { layer.Cases = int(conversations.Load()) })
 	var heapAtTenth atomic.Uint64
 	began := time.Now()
 	act := func(g *stage, stream []byte, random *rand.Rand) error {

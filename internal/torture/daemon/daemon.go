@@ -221,10 +221,21 @@ func (p *process) underTrace(opt tracee.Options, args []string) error {
 // ErrExited is in the error of WaitReady when the daemon ended instead.
 var ErrExited = errors.New("the daemon exited")
 
+// patience bounds the waits for the next daemon. A traced one stops at each look
+// at the clock until the tracer has had its turn, which on a machine that is
+// full is long.
+func (s *Supervisor) patience() time.Duration {
+	if s.opt.Trace != nil || len(s.opt.Wrap) > 0 {
+		return 4 * Patience
+	}
+	return Patience
+}
+
 // WaitReady returns when the daemon answers about jobs. That it does not within
-// [Patience], or that it exits (noted in the history), is an error.
+// [Patience], four times that if it is traced, or that it exits (noted in the
+// history), is an error.
 func (s *Supervisor) WaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	for {
 		if err := probe(ctx, s.opt.Addr); err == nil {
@@ -245,12 +256,13 @@ func (s *Supervisor) WaitReady(ctx context.Context) error {
 // probe asks about a queue that does not exist; while loading the daemon
 // refuses that.
 func probe(ctx context.Context, addr string) error {
-	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", addr)
+	const patience = Patience / 2
+	conn, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	if _, err := conn.Write([]byte("*2\r\n$10\r\nMOXY.STATS\r\n$5\r\nprobe\r\n")); err != nil {
@@ -302,7 +314,7 @@ func (s *Supervisor) WaitExit(ctx context.Context) (int, error) {
 
 // WaitGone waits until the process is dead, however it died, and notes nothing.
 func (s *Supervisor) WaitGone(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	select {
 	case <-s.running.gone:
