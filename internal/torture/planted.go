@@ -158,8 +158,8 @@ var plants = []plant{
 	},
 	{
 		"attempts start again after a restart", "state/view.go",
-		"		s.placeBody(j, j.body())\n		if at, ok := j.deadline(); ok {",
-		"		s.placeBody(j, j.body())\n		j.when &^= 0xffff\n		if at, ok := j.deadline(); ok {",
+		"		s.placeBody(j, j.body())\n	})\n",
+		"		s.placeBody(j, j.body())\n		j.when &^= 0xffff\n	})\n",
 		"test ./state .",
 	},
 	{
