@@ -32,11 +32,13 @@ type source struct {
 	progress  func(Progress)
 
 	// What is wanted of the history: snapshots up to limit, groups up to stop,
-	// and none from the first one on that until is true of (nil is none). partial
-	// says that a new history will begin there.
+	// and none from the first one on of whose wall time until is true (nil is
+	// none). partial says that a new history will begin there, reached that what
+	// is wanted ended before the log did.
 	limit, stop wal.LSN
-	until       func(*wal.Stored) bool
+	until       func(wallTime int64) bool
 	partial     bool
+	reached     bool
 
 	last wal.LSN // applied
 }
@@ -50,12 +52,18 @@ type damagedFile struct {
 // survey reads who the store is and what files it has, and refuses what is
 // foreign or of another program.
 func survey(fsys vfs.FS, dir string, settle bool) (*source, error) {
+	return surveyLeft(fsys, dir, settle, false)
+}
+
+// surveyLeft is survey where the newest generations may have been left out:
+// bereft says that they were.
+func surveyLeft(fsys vfs.FS, dir string, settle, bereft bool) (*source, error) {
 	src := &source{fs: fsys, dir: dir, settle: settle, progress: func(Progress) {}, limit: math.MaxUint64, stop: math.MaxUint64}
 	var err error
 	if src.identity, err = readIdentity(fsys, dir, settle); err != nil {
 		return nil, err
 	}
-	src.history, err = wal.Find(fsys, LogDir(dir), wal.FindOptions{Store: wal.StoreID(src.identity.ID), Settle: settle})
+	src.history, err = wal.Find(fsys, LogDir(dir), wal.FindOptions{Store: wal.StoreID(src.identity.ID), Settle: settle, Bereft: bereft})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &DamageError{File: LogDir(dir), Want: "the directory of the log", Err: err}
 	}

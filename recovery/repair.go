@@ -262,31 +262,16 @@ func (r *repairer) findLog() error {
 		before := len(r.fs.hidden)
 		if errors.Is(err, wal.ErrMissing) {
 			// What was made after the missing one cannot be joined to what was before.
-			if err := r.hideFrom(corrupt.Generation); err != nil {
+			if err := r.fs.hideFrom(r.dir, corrupt.Generation); err != nil {
 				return err
 			}
 		} else {
-			r.hide(corrupt.Generation)
+			r.fs.hide(r.dir, corrupt.Generation)
 		}
 		if len(r.fs.hidden) == before {
 			return judged(err)
 		}
 	}
-}
-
-func (r *repairer) hide(generation uint32) {
-	r.fs.hidden[filepath.Dir(wal.SegmentPath(LogDir(r.dir), generation))] = true
-}
-
-// hideFrom hides a generation and all later ones.
-func (r *repairer) hideFrom(generation uint32) error {
-	numbers, err := generationNumbers(r.fs.FS, r.dir)
-	for _, number := range numbers {
-		if number >= generation {
-			r.hide(number)
-		}
-	}
-	return err
 }
 
 // findSnapshots lists the snapshots of this store.

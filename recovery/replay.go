@@ -28,6 +28,8 @@ type batch struct {
 	groups []groupSpan
 	err    error // of the reader, behind the groups; the end of the log has none
 	last   bool
+	// reached: the last one, and what was wanted ends here, whatever is behind it.
+	reached bool
 }
 
 // span is one record: where its head ends in heads, and where its body lies.
@@ -76,6 +78,7 @@ func (src *source) vouched() wal.LSN {
 func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (wal.End, error) {
 	src.last = after
 	if after >= src.stop {
+		src.reached = true
 		return src.branchEnd(st) // nothing behind the snapshot is wanted
 	}
 	r, err := src.history.Reader(wal.ReaderOptions{After: after, Vouched: src.vouched()})
@@ -164,12 +167,16 @@ func (src *source) readGroups(ctx context.Context, r *wal.Reader, full chan<- *b
 			switch more := r.Next(); {
 			case !more:
 				b.err, last = r.Err(), true
-			case src.until != nil && src.until(r.Group()):
-				last = true
+				if wall, known := r.DamagedAt(); known && src.until != nil && src.until(wall) {
+					b.err, b.reached = nil, true
+				}
+			case src.until != nil && src.until(r.Group().WallTime):
+				b.reached, last = true, true
 			default:
 				b.add(r.Group())
 				// What follows need not even be readable.
-				last = r.Group().LSN >= src.stop
+				b.reached = r.Group().LSN >= src.stop
+				last = b.reached
 			}
 			b.last = last
 		}
@@ -186,6 +193,7 @@ func (src *source) applyAll(ctx context.Context, st *state.State, total int64, f
 			err = judged(b.err)
 		}
 		if err != nil || b.last {
+			src.reached = b.reached
 			return err
 		}
 		if len(b.groups) == 0 {

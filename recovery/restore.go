@@ -68,7 +68,7 @@ func Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 
 // restore writes the moment into a new directory made.
 func restore(ctx context.Context, dir, made string, opt RestoreOptions) (*Restored, error) {
-	src, err := survey(opt.FS, dir, false)
+	src, behind, err := surveyPast(opt.FS, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,11 @@ func restore(ctx context.Context, dir, made string, opt RestoreOptions) (*Restor
 	if errors.Is(err, wal.ErrMissing) {
 		return nil, fmt.Errorf("%w: %w", ErrOutOfReach, err)
 	}
+	if err == nil && !src.reached {
+		err = behind // it may have come before the moment
+	}
 	if err != nil {
-		return nil, err
+		return nil, src.orBefore(err)
 	}
 	if end.LSN == 0 && !opt.At.IsZero() {
 		return nil, fmt.Errorf("%w: the store began after %s", ErrOutOfReach, opt.At.UTC().Format(time.RFC3339))
@@ -99,6 +102,38 @@ func restore(ctx context.Context, dir, made string, opt RestoreOptions) (*Restor
 	return &Restored{Identity: id, LSN: end.LSN, At: time.UnixMilli(end.WallTime), Jobs: jobsIn(st.Counts())}, nil
 }
 
+// surveyPast surveys a store of whose past something is wanted: generations that
+// cannot be made out are no matter if it ends before them, and left out with all
+// later ones. behind says why, nil where none are.
+func surveyPast(fsys vfs.FS, dir string) (src *source, behind, err error) {
+	v := &veil{FS: fsys, hidden: map[string]bool{}}
+	for {
+		before := len(v.hidden)
+		src, err = surveyLeft(v, dir, false, before > 0)
+		corrupt, ok := errors.AsType[*wal.CorruptError](err)
+		if !ok || isOtherProgram(err) {
+			return src, behind, err
+		}
+		if behind == nil {
+			behind = err
+		}
+		if hiding := v.hideFrom(dir, corrupt.Generation); hiding != nil {
+			return nil, nil, hiding
+		}
+		if len(v.hidden) == before {
+			return nil, nil, err
+		}
+	}
+}
+
+// orBefore adds to an error about damage which group there is before it.
+func (src *source) orBefore(err error) error {
+	if src.until == nil || src.last == 0 || !IsDamage(err) {
+		return err
+	}
+	return fmt.Errorf("%w; whether that came after the moment cannot be told: the last group before it is restored with --lsn %d", err, src.last)
+}
+
 // stopAt makes the recovery end with the moment that is wanted.
 func (src *source) stopAt(opt RestoreOptions) error {
 	src.partial = true
@@ -107,7 +142,7 @@ func (src *source) stopAt(opt RestoreOptions) error {
 		return nil
 	}
 	at := state.Millis(opt.At.UnixMilli())
-	src.until = func(g *wal.Stored) bool { return state.Millis(g.WallTime) > at }
+	src.until = func(wallTime int64) bool { return state.Millis(wallTime) > at }
 	// The newest snapshot from before the moment, or none.
 	src.limit = 0
 	for _, file := range src.snapshots {

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"pawl/internal/vfs"
+	"pawl/wal"
 )
 
-// veil is a file system in which some directories cannot be seen. Repair looks
-// through it at what would be left if they were gone.
+// veil is a file system in which some directories cannot be seen. Repair and
+// restore look through it at what would be left if they were gone.
 type veil struct {
 	vfs.FS
 	hidden map[string]bool
@@ -29,6 +30,22 @@ func (v *veil) hides(name string) bool {
 			return false
 		}
 	}
+}
+
+// hide makes a generation of the store in dir invisible.
+func (v *veil) hide(dir string, generation uint32) {
+	v.hidden[filepath.Dir(wal.SegmentPath(LogDir(dir), generation))] = true
+}
+
+// hideFrom hides a generation and all later ones.
+func (v *veil) hideFrom(dir string, generation uint32) error {
+	numbers, err := generationNumbers(v.FS, dir)
+	for _, number := range numbers {
+		if number >= generation {
+			v.hide(dir, number)
+		}
+	}
+	return err
 }
 
 func (v *veil) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {

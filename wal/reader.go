@@ -272,6 +272,20 @@ func (r *Reader) corrupt(offset int64, err error) error {
 	return &CorruptError{Path: segmentPath(r.h.dir, number), Generation: number, Offset: offset, LSN: r.s.lsn + 1, Err: err}
 }
 
+// DamagedAt is the wall time, in Unix milliseconds, of the group whose content
+// kept Next from going on, where its header is whole and says so: enough for who
+// only wants to know whether it came before some moment.
+func (r *Reader) DamagedAt() (wallTime int64, ok bool) {
+	if r.err == nil || !r.opened {
+		return 0, false
+	}
+	h, err := decodeHeader(r.s.data[min(r.s.offset+prefixBytes, len(r.s.data)):])
+	if err != nil || h.kind != kindGroup || h.lsn != r.s.lsn+1 || h.salt != r.s.salt || h.store != r.s.last.store || h.generation != r.s.generation {
+		return 0, false
+	}
+	return h.wallTime, true
+}
+
 // Group is the present one, valid until Next.
 func (r *Reader) Group() *Stored { return &r.group }
 
