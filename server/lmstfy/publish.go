@@ -128,19 +128,24 @@ func (s *Server) republish(c *call) {
 // maxBulkJobs bounds the array of a bulk publish.
 const maxBulkJobs = 64
 
-// bulkSlack is what a bulk publish may have between its elements, in bytes.
-const bulkSlack = 1 << 20
+const (
+	// maxBulkBytes bounds the elements of a bulk publish together, in bytes: what
+	// 64 jobs of lmstfy's limit have. One job may be longer where --max-payload
+	// says so.
+	maxBulkBytes = maxBulkJobs * DefaultMaxPayload
+	// bulkSlack is what a bulk publish may have between its elements, in bytes.
+	bulkSlack = 1 << 20
+)
 
-// publishBulk makes one job of the raw text of each element of an array. A body
-// of at most a mebibyte is one log entry, all or none; in a longer one each job
-// stands for itself, and a refusal leaves those before it.
+// publishBulk makes one job of the raw text of each element of an array. It is
+// one log entry, all or none, however large: the log takes four times as much.
 func (s *Server) publishBulk(c *call) {
 	o, refusal := publishQuery(c.query, s.defaults)
 	if refusal != "" {
 		c.error(http.StatusBadRequest, refusal)
 		return
 	}
-	body, large, err := c.peer.readBody(c.body, maxBulkJobs*s.options.MaxPayload+bulkSlack)
+	body, large, err := c.peer.readBody(c.body, max(maxBulkBytes, s.options.MaxPayload)+bulkSlack)
 	if err != nil {
 		c.error(http.StatusBadRequest, "failed to read body")
 		return
@@ -181,25 +186,17 @@ func (s *Server) publishBulk(c *call) {
 		newJob(&jobs[i], key, e, o, attrs)
 		cmds[i] = &jobs[i]
 	}
-	if len(body) <= maxAtomicBulk {
-		all := &engine.Multi{Commands: cmds}
-		if !c.do(all) {
-			return
-		}
-		if err := all.Err(); err != nil {
-			c.refused(err)
-			return
-		}
-	} else if !c.do(cmds...) {
+	all := &engine.Multi{Commands: cmds}
+	if !c.do(all) {
+		return
+	}
+	if err := all.Err(); err != nil {
+		c.refused(err)
 		return
 	}
 	b := append(c.reply[:0], `{"job_ids":`...)
 	open := byte('[')
 	for i := range jobs {
-		if err := jobs[i].Err(); err != nil {
-			c.refused(err)
-			return
-		}
 		b = append(b, open, '"')
 		b = appendJobID(b, jobs[i].ID, versioned(attrs))
 		b = append(b, '"')
@@ -208,7 +205,3 @@ func (s *Server) publishBulk(c *call) {
 	c.reply = append(b, `],"msg":"published"}`...)
 	c.send(http.StatusCreated)
 }
-
-// maxAtomicBulk is the longest body of a bulk publish that is one transaction:
-// half of what the log takes as one, for the attributes stand at each job.
-const maxAtomicBulk = 512 << 10

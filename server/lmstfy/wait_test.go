@@ -341,12 +341,17 @@ func TestBulk(t *testing.T) {
 		if got := send(t, s.public, "PUT", "/api/ns/q/bulk", array(3, 1<<20)); got.status != 201 {
 			t.Errorf("3 MiB: got %d %s", got.status, got.body)
 		}
-		s.want(send(t, s.public, "GET", "/api/ns/q/size", ""), 200, `{"namespace":"ns","queue":"q","size":67}`)
+		if got := send(t, s.public, "PUT", "/api/ns/large/bulk", array(5, 1<<20)); got.status != 201 {
+			t.Errorf("5 MiB: got %d %s", got.status, got.body)
+		}
+		s.want(send(t, s.public, "GET", "/api/ns/large/size", ""), 200, `{"namespace":"ns","queue":"large","size":5}`)
 		limit := &engine.QueueSet{Queue: []byte("default/ns/q"), Settings: state.Settings{MaxLen: 70}, Which: state.SetMaxLen}
 		if err := s.engine.Do(limit); err != nil || limit.Err() != nil {
 			t.Fatal(err, limit.Err())
 		}
-		s.want(send(t, s.public, "PUT", "/api/ns/q/bulk", array(4, 10)), 503, `{"error":"queue is full"}`)
+		for _, size := range []int{10, 1 << 20} { // all or none, whatever they weigh
+			s.want(send(t, s.public, "PUT", "/api/ns/q/bulk", array(4, size)), 503, `{"error":"queue is full"}`)
+		}
 		s.want(send(t, s.public, "GET", "/api/ns/q/size", ""), 200, `{"namespace":"ns","queue":"q","size":67}`)
 	})
 }
