@@ -33,6 +33,10 @@ const (
 	limitersKey = "__throttler_keys__"
 )
 
+// maxScore is the latest second that a timer's entry is taken for: lmstfy's
+// delays end within 136 years.
+const maxScore = 1 << 36
+
 var errEntry = errors.New("entry is not of lmstfy's layout")
 
 // entry is what lists and timer hold of a job.
@@ -110,7 +114,7 @@ func readLmstfy(ctx context.Context, c *redis.Client, im *importer) error {
 				im.report.Unreadable++
 				continue
 			}
-			err := fromRight(ctx, c, key, func(page []string) error {
+			err := im.fromRight(ctx, c, key, func(page []string) error {
 				entries := make([]entry, 0, len(page))
 				for _, text := range page {
 					e, err := parseListed(text)
@@ -134,6 +138,10 @@ func readLmstfy(ctx context.Context, c *redis.Client, im *importer) error {
 func readTimer(ctx context.Context, c *redis.Client, im *importer) error {
 	for at := int64(0); ; at += batchJobs {
 		page, err := c.ZRangeWithScores(ctx, timerKey, at, at+batchJobs-1).Result()
+		if wrongType(err) {
+			im.report.Unreadable++
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("read the timer: %w", err)
 		}
@@ -142,6 +150,10 @@ func readTimer(ctx context.Context, c *redis.Client, im *importer) error {
 			text, ok := z.Member.(string)
 			e, err := parseTimed(text)
 			if !ok || err != nil {
+				im.report.Unreadable++
+				continue
+			}
+			if !(z.Score >= 0 && z.Score <= maxScore) { // NaN too
 				im.report.Unreadable++
 				continue
 			}
@@ -175,7 +187,7 @@ func (im *importer) bodies(ctx context.Context, c *redis.Client, entries []entry
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) {
+	if err != nil && !errors.Is(err, redis.Nil) && !wrongType(err) {
 		return fmt.Errorf("read bodies: %w", err)
 	}
 	for i, e := range entries {
@@ -184,13 +196,17 @@ func (im *importer) bodies(ctx context.Context, c *redis.Client, entries []entry
 			im.report.Gone++
 			continue
 		}
+		if wrongType(err) {
+			im.report.Unreadable++
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("read the body of %.40q: %w", e.id, err)
 		}
 		j := job{
 			Queue: []byte(im.options.Pool + "/" + e.namespace + "/" + e.queue),
 			Key:   "lmstfy/" + e.id,
-			Tries: e.tries,
+			Tries: max(1, e.tries), // none is no limit here
 			Dead:  dead,
 		}
 		if j.Dead {
@@ -276,7 +292,9 @@ func decodeAttribute(b []byte) (a attribute, ok bool) {
 func readTokens(ctx context.Context, c *redis.Client, im *importer) error {
 	limits := map[string]*limit{} // by POOL/NS/TOKEN
 	all, err := c.HGetAll(ctx, limitersKey).Result()
-	if err != nil {
+	if wrongType(err) {
+		im.report.Unreadable++
+	} else if err != nil {
 		return fmt.Errorf("read the limiters: %w", err)
 	}
 	for key, text := range all {

@@ -172,6 +172,11 @@ func (im *importer) add(ctx context.Context, j job) error {
 	default:
 		im.report.Ready++
 	}
+	if len(im.jobs)+len(im.tokens) > 0 && len(j.Payload) > batchBytes { // goes alone, for it may be refused
+		if err := im.flush(ctx); err != nil {
+			return err
+		}
+	}
 	im.jobs = append(im.jobs, j)
 	im.bytes += len(j.Payload)
 	if len(im.jobs) < batchJobs && im.bytes < batchBytes {
@@ -209,6 +214,10 @@ func (im *importer) send(ctx context.Context, jobs []job, tokens []token) error 
 		if err == nil {
 			return nil
 		}
+		if errors.Is(err, errTooLarge) && len(jobs) == 1 {
+			im.refused(jobs[0].Key, "its body has %d bytes", len(jobs[0].Payload))
+			return nil
+		}
 		if !again || try == patience {
 			return err
 		}
@@ -240,6 +249,9 @@ func (im *importer) post(ctx context.Context, body []byte) (again bool, err erro
 	if err != nil {
 		return true, fmt.Errorf("admin address: %w", err)
 	}
+	if reply.StatusCode == http.StatusRequestEntityTooLarge {
+		return false, fmt.Errorf("admin address: %w: %.300q", errTooLarge, text)
+	}
 	if reply.StatusCode != http.StatusOK {
 		return reply.StatusCode == http.StatusServiceUnavailable, fmt.Errorf("admin address: %s: %.300q", reply.Status, text)
 	}
@@ -254,13 +266,21 @@ func (im *importer) post(ctx context.Context, body []byte) (again bool, err erro
 	im.report.Duplicates += got.Duplicates
 	im.report.Tokens += got.Tokens
 	im.report.Limits += got.Limits
-	im.report.Refused += len(got.Refused)
 	for _, f := range got.Refused {
-		if len(im.report.Refusals) < maxRefusals {
-			im.report.Refusals = append(im.report.Refusals, fmt.Sprintf("%q: %s", f.Key, f.Message))
-		}
+		im.refused(f.Key, "%s", f.Message)
 	}
 	return false, nil
+}
+
+// errTooLarge says that the daemon takes no batch so large.
+var errTooLarge = errors.New("the batch is too large")
+
+// refused reports a job or token that was refused.
+func (im *importer) refused(key, format string, args ...any) {
+	im.report.Refused++
+	if len(im.report.Refusals) < maxRefusals {
+		im.report.Refusals = append(im.report.Refusals, fmt.Sprintf("%q: %s", key, fmt.Sprintf(format, args...)))
+	}
 }
 
 // scan visits the keys that match, of one type.
@@ -281,11 +301,18 @@ func scan(ctx context.Context, c *redis.Client, match, kind string, visit func(k
 	return nil
 }
 
+// wrongType says that a key is not of the type that the layout has there.
+func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
+
 // fromRight visits the entries of a list from its right end, the oldest first
 // where entries are pushed on the left, a page at a time.
-func fromRight(ctx context.Context, c *redis.Client, key string, visit func(page []string) error) error {
+func (im *importer) fromRight(ctx context.Context, c *redis.Client, key string, visit func(page []string) error) error {
 	for end := int64(-1); ; end -= batchJobs {
 		page, err := c.LRange(ctx, key, end-batchJobs+1, end).Result()
+		if wrongType(err) {
+			im.report.Unreadable++
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("read list %.100q: %w", key, err)
 		}

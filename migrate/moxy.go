@@ -80,7 +80,7 @@ func readMoxyQueue(ctx context.Context, c *redis.Client, im *importer, name stri
 			return nil
 		}
 	}
-	err := fromRight(ctx, c, key+"dead", each(func(text string) error {
+	err := im.fromRight(ctx, c, key+"dead", each(func(text string) error {
 		var d moxyDead
 		if json.Unmarshal([]byte(text), &d) != nil || d.Task.ID == "" {
 			im.report.Unreadable++
@@ -110,8 +110,8 @@ func readMoxyQueue(ctx context.Context, c *redis.Client, im *importer, name stri
 				return err
 			}
 		}
-	} else if err := fromRight(ctx, c, key+"processing", each(task)); err != nil {
+	} else if err := im.fromRight(ctx, c, key+"processing", each(task)); err != nil {
 		return err
 	}
-	return fromRight(ctx, c, key+"ready", each(task))
+	return im.fromRight(ctx, c, key+"ready", each(task))
 }
