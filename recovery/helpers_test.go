@@ -18,3 +18,8 @@ var errIO = fmt.Errorf("read: %w", syscall.EIO)
 func putPreambleSum(b []byte) {
 	binary.LittleEndian.PutUint32(b[12:], crc32.Checksum(b[:12], crc32.MakeTable(crc32.Castagnoli)))
 }
+
+// putHeaderSum makes the header of a log entry agree with its checksum again.
+func putHeaderSum(header []byte) {
+	binary.LittleEndian.PutUint32(header[84:], crc32.Checksum(header[:84], crc32.MakeTable(crc32.Castagnoli)))
+}

@@ -126,7 +126,7 @@ func decodeHeader(b []byte) (header, error) {
 		return header{}, fmt.Errorf("header %w", errChecksum)
 	}
 	if v := le.Uint16(b[4:]); v != formatVersion {
-		return header{}, fmt.Errorf("%w: version %d", ErrFormat, v)
+		return header{}, fmt.Errorf("%w: format %d, this program reads formats 1 to %d", ErrFormat, v, formatVersion)
 	}
 	if h.kind < kindGroup || h.kind > kindClosed {
 		return header{}, fmt.Errorf("%w: entry kind %d", ErrFormat, h.kind)
