@@ -250,11 +250,15 @@ func TestIdleQueueIsForgotten(t *testing.T) {
 }
 
 // Queues that live for one reply leave nothing behind: ten times as many as there
-// may be come and go within minutes, without a refusal.
+// may be come and go within minutes, without a refusal; with -short twice as many.
 func TestReplyQueues(t *testing.T) {
 	inBubble(t, engine.Options{MaxQueues: 10_000}, func(t *testing.T, s *shop) {
 		s.enqueue("kept", "x")
-		for i := range 100_000 {
+		queues := 100_000
+		if testing.Short() {
+			queues = 20_000
+		}
+		for i := range queues {
 			name := fmt.Sprint("reply/", i)
 			s.enqueue(name, "x")
 			s.ack(s.want(name, "x"))
