@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"pawl/internal/record"
 	"pawl/internal/torture/daemon"
 	"pawl/internal/torture/history"
 	"pawl/internal/torture/workload"
@@ -101,9 +102,9 @@ func runChurn(ctx context.Context, args []string) error {
 	// 2.5 × the records of existing jobs + 2 snapshots + 2 × --snapshot-bytes +
 	// 4 generations. What exists at any time is one job and one pipeline of
 	// each client; its snapshot is a few pages.
-	const pipeline, record, snapshotBytes = 64, 400, 256 << 10
+	const pipeline, recordBytes, snapshotBytes = 64, 400, 256 << 10
 	live := int64(1 + *clients*pipeline)
-	limit := live*(record+int64(*size))*5/2 + 2*snapshotBytes + 2**snapshot + 4**generation
+	limit := live*(recordBytes+int64(*size))*5/2 + 2*snapshotBytes + 2**snapshot + 4**generation
 	finished := make(chan error, 1)
 	go func() { finished <- crew.Churn(ctx, *jobs / *clients, *size, pipeline) }()
 	var most, last resources
@@ -162,7 +163,11 @@ func runChurn(ctx context.Context, args []string) error {
 	}
 	fmt.Printf("churn: %d jobs, disk at most %.1f MiB of %.1f, memory at most %.1f MiB, restart %v\n",
 		*jobs, mib(most.disk), mib(limit), mib(most.rss), took.Round(time.Millisecond))
-	return l.judge(0)
+	report, err := l.verdict(l.rec.History())
+	if err != nil {
+		return err
+	}
+	return l.account(record.Run{Cases: *jobs, Faults: 1}, report.String())
 }
 
 func mib(n int64) float64 { return float64(n) / (1 << 20) }
