@@ -110,10 +110,7 @@ func TestQueriesFindData(t *testing.T) {
 		t.Skip("runs Prometheus beside the real daemon: set PAWL_E2E=1")
 	}
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "pawl")
-	if err := daemon.Build(t.Context(), binary, ""); err != nil {
-		t.Fatal(err)
-	}
+	binary := built(t)
 	resp, admin, watch := port(t, 11), port(t, 12), port(t, 13)
 	background(t, binary, "serve", "--dir", filepath.Join(dir, "data"), "--addr", resp, "--http-addr", "", "--admin-addr", admin)
 	config := filepath.Join(dir, "prometheus.yml")

@@ -11,7 +11,7 @@ import (
 
 func completionCommand() subcommand {
 	return subcommand{
-		name: "completion", args: "bash|zsh|fish", summary: "print a completion script for a shell", group: groupTools,
+		name: "completion", words: []string{"bash", "zsh", "fish"}, args: "bash|zsh|fish", summary: "print a completion script for a shell", group: groupTools,
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			return newFlagSet("completion"), func(_ context.Context, args []string) error {
 				if err := wantArgs(args, 1, 1); err != nil {
@@ -31,17 +31,22 @@ func completionCommand() subcommand {
 // completion is one subcommand with its flags.
 type completion struct {
 	name, summary string
+	words         []string // for the first argument
 	flags         []*pflag.Flag
 }
 
 func completions(e *env) (all []completion) {
 	for _, c := range subcommands() {
 		fs, _ := c.flags(e)
-		one := completion{name: c.name, summary: c.summary}
+		one := completion{name: c.name, summary: c.summary, words: c.words}
 		fs.VisitAll(func(f *pflag.Flag) { one.flags = append(one.flags, f) })
 		all = append(all, one)
 	}
-	return all
+	help := completion{name: "help", summary: "say what pawl can do, or one subcommand"}
+	for _, c := range all {
+		help.words = append(help.words, c.name)
+	}
+	return append(all, help)
 }
 
 func completeBash(w io.Writer, all []completion) {
@@ -51,9 +56,9 @@ func completeBash(w io.Writer, all []completion) {
 	}
 	fmt.Fprintf(w, `# bash completion for pawl: source <(pawl completion bash)
 _pawl() {
-	local word=${COMP_WORDS[COMP_CWORD]} flags=
+	local word=${COMP_WORDS[COMP_CWORD]} flags= words=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		COMPREPLY=($(compgen -W "%s help" -- "$word"))
+		COMPREPLY=($(compgen -W "%s --help --version" -- "$word"))
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -63,12 +68,17 @@ _pawl() {
 		for i, f := range c.flags {
 			flags[i] = "--" + f.Name
 		}
-		fmt.Fprintf(w, "\t%s) flags=%q ;;\n", c.name, strings.Join(flags, " "))
+		fmt.Fprintf(w, "\t%s) flags=%q words=%q ;;\n", c.name, strings.Join(flags, " "), strings.Join(c.words, " "))
 	}
 	fmt.Fprint(w, `	esac
 	case $word in
 	-*) COMPREPLY=($(compgen -W "$flags --help" -- "$word")) ;;
-	*) COMPREPLY=($(compgen -f -- "$word")) ;;
+	*)
+		if [ "$COMP_CWORD" -eq 2 ] && [ -n "$words" ]; then
+			COMPREPLY=($(compgen -W "$words" -- "$word"))
+		else
+			COMPREPLY=($(compgen -f -- "$word"))
+		fi ;;
 	esac
 }
 complete -F _pawl pawl
@@ -91,7 +101,10 @@ func completeZsh(w io.Writer, all []completion) {
 			}
 			fmt.Fprintf(w, " '--%s[%s]%s'", f.Name, quote(f.Usage), strings.ReplaceAll(value, "|", " or "))
 		}
-		fmt.Fprint(w, " '*:argument:_files' ;;\n")
+		if len(c.words) > 0 {
+			fmt.Fprintf(w, " '1:word:(%s)'", strings.Join(c.words, " "))
+		}
+		fmt.Fprint(w, " '--help[say this]' '*:argument:_files' ;;\n")
 	}
 	fmt.Fprint(w, "\tesac\n}\n_pawl \"$@\"\n")
 }
@@ -101,6 +114,9 @@ func completeFish(w io.Writer, all []completion) {
 	fmt.Fprintln(w, "# fish completion for pawl: pawl completion fish > ~/.config/fish/completions/pawl.fish")
 	for _, c := range all {
 		fmt.Fprintf(w, "complete -c pawl -n __fish_use_subcommand -f -a %s -d %s\n", c.name, quote(c.summary))
+		if len(c.words) > 0 {
+			fmt.Fprintf(w, "complete -c pawl -n '__fish_seen_subcommand_from %s' -f -a %s\n", c.name, quote(strings.Join(c.words, " ")))
+		}
 		for _, f := range c.flags {
 			value := ""
 			if f.Value.Type() != "bool" {

@@ -15,7 +15,7 @@ import (
 
 func configCommand() subcommand {
 	return subcommand{
-		name: "config", args: "[check]", summary: "print every setting and where it came from, or check them",
+		name: "config", words: []string{"check"}, args: "[check]", summary: "print every setting and where it came from, or check them",
 		group: groupDaemon,
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			set := config.New("config")

@@ -50,6 +50,8 @@ type subcommand struct {
 	args    string // what follows the flags, for the usage line
 	summary string // one line, lower case, no full stop
 	group   string // heading in the overview
+	// words may stand as the first argument, for completion; none is any.
+	words []string
 
 	// flags makes the set of the subcommand's flags and the function that runs
 	// with the words left when they have been parsed. It is called once a run.

@@ -271,7 +271,7 @@ func purgeCommand() subcommand {
 }
 
 func drainCommand() subcommand {
-	return remoteCommand(subcommand{name: "drain", args: "on|off", summary: "refuse new jobs while workers go on, before an upgrade", group: groupQueues}, 1, 1,
+	return remoteCommand(subcommand{name: "drain", words: []string{"on", "off"}, args: "on|off", summary: "refuse new jobs while workers go on, before an upgrade", group: groupQueues}, 1, 1,
 		func(e *env, r *remote) remoteFunc {
 			return func(ctx context.Context, c *client.Client, args []string) error {
 				if args[0] != "on" && args[0] != "off" {
@@ -299,7 +299,7 @@ var jobVerbs = map[string]struct{ args, command string }{
 
 func jobCommand() subcommand {
 	return remoteCommand(subcommand{
-		name: "job", args: "get|run|delete|delay|priority|payload|move ID...",
+		name: "job", words: []string{"get", "run", "delete", "delay", "priority", "payload", "move"}, args: "get|run|delete|delay|priority|payload|move ID...",
 		summary: "look at one job, or change a waiting one", group: groupQueues,
 	}, 1, -1, func(e *env, r *remote) remoteFunc {
 		return func(ctx context.Context, c *client.Client, args []string) error {
@@ -335,7 +335,7 @@ func jobCommand() subcommand {
 
 func cronCommand() subcommand {
 	return remoteCommand(subcommand{
-		name: "cron", args: "list | set NAME SPEC QUEUE PAYLOAD | delete NAME",
+		name: "cron", words: []string{"list", "set", "delete"}, args: "list | set NAME SPEC QUEUE PAYLOAD | delete NAME",
 		summary: "jobs that enqueue themselves on a schedule", group: groupQueues,
 	}, 1, 5, func(e *env, r *remote) remoteFunc {
 		zone := r.fs.String("tz", "", "set: time zone of the schedule, UTC when left out")

@@ -51,7 +51,7 @@ func serve(ctx context.Context, e *env, set *config.Set) error {
 		}
 	}
 	if c.Ephemeral {
-		dir, err := os.MkdirTemp("", "pawl-ephemeral-*")
+		dir, err := makeEphemeral(log)
 		if err != nil {
 			return withExit(exitCreate, err)
 		}

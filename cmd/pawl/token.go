@@ -15,7 +15,7 @@ import (
 
 func tokenCommand() subcommand {
 	return subcommand{
-		name: "token", args: "list NAMESPACE | create NAMESPACE [DESCRIPTION] | delete NAMESPACE TOKEN",
+		name: "token", words: []string{"list", "create", "delete"}, args: "list NAMESPACE | create NAMESPACE [DESCRIPTION] | delete NAMESPACE TOKEN",
 		summary: "tokens of the HTTP API, over the admin address", group: groupQueues,
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			fs := newFlagSet("token")
