@@ -31,6 +31,8 @@ func configCommand() subcommand {
 					return withExit(exitConfig, fmt.Errorf("configuration: %w", err))
 				}
 				switch {
+				case len(args) > 0 && *asJSON:
+					return printJSON(e.stdout, map[string]bool{"ok": true})
 				case len(args) > 0:
 					fmt.Fprintln(e.stdout, "ok")
 				case *asJSON:

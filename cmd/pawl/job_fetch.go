@@ -94,13 +94,14 @@ func printDeliveries(e *env, jobs []client.Delivery, asJSON bool) error {
 
 // leaseCommand is a subcommand that does one thing to each lease it is given.
 // add adds its flags and returns what to do.
-func leaseCommand(name, summary string, add func(fs *pflag.FlagSet) func(ctx context.Context, c *client.Client, lease string) (string, error)) subcommand {
+func leaseCommand(name, summary string, add func(fs *pflag.FlagSet) func(ctx context.Context, c *client.Client, lease string) (leaseReply, error)) subcommand {
 	return subcommand{
 		name: name, args: "LEASE...", summary: summary, group: groupJobs,
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			fs := newFlagSet(name)
 			do := add(fs)
 			r := addRemote(e, fs)
+			r.addJSON()
 			return fs, func(ctx context.Context, args []string) error {
 				if err := wantArgs(args, 1, -1); err != nil {
 					return err
@@ -117,8 +118,20 @@ func leaseCommand(name, summary string, add func(fs *pflag.FlagSet) func(ctx con
 						if err = remoteExit(err); exitCode(err) != exitNegative {
 							return err
 						}
-						fmt.Fprintf(e.stderr, "pawl: %s: %v\n", printable(lease, 64), err)
 						failed = negative()
+						if r.asJSON {
+							if err := printJSON(e.stdout, leaseJSON{Lease: lease, Error: err.Error()}); err != nil {
+								return err
+							}
+							continue
+						}
+						fmt.Fprintf(e.stderr, "pawl: %s: %v\n", printable(lease, 64), err)
+						continue
+					}
+					if r.asJSON {
+						if err := printJSON(e.stdout, leaseJSON{Lease: lease, OK: true, Deadline: said.deadline()}); err != nil {
+							return err
+						}
 						continue
 					}
 					fmt.Fprintln(e.stdout, said)
@@ -129,12 +142,40 @@ func leaseCommand(name, summary string, add func(fs *pflag.FlagSet) func(ctx con
 	}
 }
 
-type leaseFunc = func(context.Context, *client.Client, string) (string, error)
+type leaseFunc = func(context.Context, *client.Client, string) (leaseReply, error)
+
+// leaseReply is what was done to a lease: the zero value is OK, a time is its new
+// deadline.
+type leaseReply struct{ until time.Time }
+
+// String is the reply for people.
+func (r leaseReply) String() string {
+	if r.until.IsZero() {
+		return "OK"
+	}
+	return r.until.Format(time.RFC3339Nano)
+}
+
+// deadline is in Unix milliseconds, 0 where there is none.
+func (r leaseReply) deadline() int64 {
+	if r.until.IsZero() {
+		return 0
+	}
+	return r.until.UnixMilli()
+}
+
+// leaseJSON is one line of --json.
+type leaseJSON struct {
+	Lease    string `json:"lease"`
+	OK       bool   `json:"ok"`
+	Error    string `json:"error,omitempty"`
+	Deadline int64  `json:"deadline,omitempty"` // Unix ms
+}
 
 func ackCommand() subcommand {
 	return leaseCommand("ack", "finish jobs by their leases", func(*pflag.FlagSet) leaseFunc {
-		return func(ctx context.Context, c *client.Client, lease string) (string, error) {
-			return "OK", c.Ack(ctx, lease)
+		return func(ctx context.Context, c *client.Client, lease string) (leaseReply, error) {
+			return leaseReply{}, c.Ack(ctx, lease)
 		}
 	})
 }
@@ -143,20 +184,20 @@ func nackCommand() subcommand {
 	return leaseCommand("nack", "give jobs back as failed", func(fs *pflag.FlagSet) leaseFunc {
 		delay := fs.Duration("delay", 0, "run again after this long, instead of the job's backoff")
 		reason := fs.String("reason", "", "kept with the job")
-		return func(ctx context.Context, c *client.Client, lease string) (string, error) {
+		return func(ctx context.Context, c *client.Client, lease string) (leaseReply, error) {
 			d := time.Duration(-1)
 			if fs.Changed("delay") {
 				d = *delay
 			}
-			return "OK", c.Nack(ctx, lease, d, *reason)
+			return leaseReply{}, c.Nack(ctx, lease, d, *reason)
 		}
 	})
 }
 
 func releaseCommand() subcommand {
 	return leaseCommand("release", "give jobs back untouched, no failure is counted", func(*pflag.FlagSet) leaseFunc {
-		return func(ctx context.Context, c *client.Client, lease string) (string, error) {
-			return "OK", c.Release(ctx, lease)
+		return func(ctx context.Context, c *client.Client, lease string) (leaseReply, error) {
+			return leaseReply{}, c.Release(ctx, lease)
 		}
 	})
 }
@@ -164,8 +205,8 @@ func releaseCommand() subcommand {
 func buryCommand() subcommand {
 	return leaseCommand("bury", "send jobs straight to the dead letters", func(fs *pflag.FlagSet) leaseFunc {
 		reason := fs.String("reason", "", "kept with the job")
-		return func(ctx context.Context, c *client.Client, lease string) (string, error) {
-			return "OK", c.Bury(ctx, lease, *reason)
+		return func(ctx context.Context, c *client.Client, lease string) (leaseReply, error) {
+			return leaseReply{}, c.Bury(ctx, lease, *reason)
 		}
 	})
 }
@@ -173,9 +214,9 @@ func buryCommand() subcommand {
 func extendCommand() subcommand {
 	return leaseCommand("extend", "move the deadlines of leases, print the new ones", func(fs *pflag.FlagSet) leaseFunc {
 		by := fs.Duration("lease", client.DefaultLease, "from now")
-		return func(ctx context.Context, c *client.Client, lease string) (string, error) {
+		return func(ctx context.Context, c *client.Client, lease string) (leaseReply, error) {
 			until, err := c.Extend(ctx, lease, *by)
-			return until.Format(time.RFC3339Nano), err
+			return leaseReply{until}, err
 		}
 	})
 }

@@ -18,6 +18,7 @@ func pingCommand() subcommand {
 			fs := newFlagSet("ping")
 			wait := fs.Duration("wait", 0, "until it does, at most this long")
 			r := addRemote(e, fs)
+			r.addJSON()
 			return fs, func(ctx context.Context, args []string) error {
 				if err := wantArgs(args, 0, 0); err != nil {
 					return err
@@ -31,6 +32,9 @@ func pingCommand() subcommand {
 				for {
 					err := serves(ctx, c)
 					if err == nil {
+						if r.asJSON {
+							return printJSON(e.stdout, map[string]any{"serves": true, "after_ms": time.Since(begun).Milliseconds()})
+						}
 						fmt.Fprintln(e.stdout, "PONG")
 						return nil
 					}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +25,7 @@ func tokenCommand() subcommand {
 			fs.StringVar(&t.base, "admin", "http://127.0.0.1:7778", "URL of the admin address (PAWL_ADMIN)")
 			fs.StringVar(&t.user, "user", "", "log in as (PAWL_ADMIN_USER); the password is taken from PAWL_ADMIN_PASSWORD")
 			fs.StringVar(&t.pool, "pool", "", "pool, the default one when left out")
+			fs.BoolVar(&t.asJSON, "json", false, "print as JSON, for scripts")
 			return fs, t.run
 		},
 	}
@@ -33,6 +36,7 @@ type tokenTool struct {
 	e                *env
 	fs               *pflag.FlagSet
 	base, user, pool string
+	asJSON           bool
 }
 
 func (t *tokenTool) run(ctx context.Context, args []string) error {
@@ -62,6 +66,9 @@ func (t *tokenTool) run(ctx context.Context, args []string) error {
 		if err := t.call(ctx, http.MethodPost, "/token/"+namespace, query, &made); err != nil {
 			return err
 		}
+		if t.asJSON {
+			return printJSON(t.e.stdout, made)
+		}
 		fmt.Fprintln(t.e.stdout, made.Token)
 		return nil
 	case args[0] == "list" && len(args) == 2:
@@ -71,7 +78,14 @@ func (t *tokenTool) run(ctx context.Context, args []string) error {
 		if err := t.call(ctx, http.MethodGet, "/token/"+namespace, query, &found); err != nil {
 			return err
 		}
-		return printJSON(t.e.stdout, found.Tokens)
+		if t.asJSON {
+			return printJSON(t.e.stdout, found.Tokens)
+		}
+		table := newTable(t.e.stdout, "token", "description")
+		for _, token := range slices.Sorted(maps.Keys(found.Tokens)) {
+			row(table, token, printable(found.Tokens[token], 60))
+		}
+		return table.Flush()
 	case args[0] == "delete" && len(args) == 3:
 		token := args[2]
 		if t.pool != "" && !strings.Contains(token, ":") {

@@ -24,9 +24,10 @@ func topCommand() subcommand {
 			fs := newFlagSet("top")
 			every := fs.Duration("every", time.Second, "time between two looks")
 			times := fs.Int("times", 0, "end after this many, 0 is never")
-			limit := fs.Int("queues", 20, "show the busiest this many")
+			limit := fs.Int("queues", 0, "show the busiest this many; 0 is what the terminal has room for, else 20")
 			glob := fs.String("match", "", "only queues that match this")
 			r := addRemote(e, fs)
+			r.addJSON()
 			return fs, func(ctx context.Context, args []string) error {
 				if err := wantArgs(args, 0, 0); err != nil {
 					return err
@@ -39,7 +40,7 @@ func topCommand() subcommand {
 					return err
 				}
 				defer c.Close()
-				screen := &topScreen{e: e, client: c, limit: *limit, glob: *glob, addr: r.addr}
+				screen := &topScreen{e: e, client: c, limit: *limit, glob: *glob, addr: r.addr, asJSON: r.asJSON}
 				err = screen.run(ctx, *every, *times)
 				if ctx.Err() != nil {
 					return nil
@@ -57,6 +58,7 @@ type topScreen struct {
 	limit  int
 	glob   string
 	addr   string
+	asJSON bool // one object a look
 	before map[string]queueNumbers
 	last   time.Time
 }
@@ -71,7 +73,7 @@ type queueNumbers struct {
 }
 
 func (s *topScreen) run(ctx context.Context, every time.Duration, times int) error {
-	terminal := isTerminal(s.e.stdout)
+	terminal := isTerminal(s.e.stdout) && !s.asJSON
 	if terminal {
 		fmt.Fprint(s.e.stdout, "\x1b[?1049h\x1b[?25l") // a screen of its own, no cursor
 		defer fmt.Fprint(s.e.stdout, "\x1b[?25h\x1b[?1049l")
@@ -135,12 +137,10 @@ func (s *topScreen) look(ctx context.Context, w io.Writer) error {
 		queues[q.name] = q
 		rows = append(rows, q)
 	}
+	before := s.before
 	rate := func(q queueNumbers, get func(queueNumbers) int64) float64 {
-		b, ok := s.before[q.name]
-		if !ok {
-			return 0
-		}
-		return float64(get(q)-get(b)) / span
+		b, known := before[q.name]
+		return q.rate(b, known, span, get)
 	}
 	in := func(q queueNumbers) int64 { return q.enqueued }
 	out := func(q queueNumbers) int64 { return q.acked }
@@ -159,6 +159,24 @@ func (s *topScreen) look(ctx context.Context, w io.Writer) error {
 	slices.SortStableFunc(rows, func(a, b queueNumbers) int {
 		return cmp.Or(cmp.Compare(rate(b, in)+rate(b, out), rate(a, in)+rate(a, out)), cmp.Compare(b.ready+b.leased+b.dead, a.ready+a.leased+a.dead), cmp.Compare(a.name, b.name))
 	})
+	queueCount := s.limit
+	columns, lines := terminalSize(s.e.stdout)
+	if queueCount <= 0 {
+		queueCount = 20
+		if lines > 0 {
+			queueCount = max(1, lines-topFrame)
+		}
+	}
+	shown := rows[:min(len(rows), queueCount)]
+	s.before, s.last = queues, now
+	if s.asJSON {
+		page := topJSON{At: now.UnixMilli(), Queues: total, All: sum.json("", sumIn, sumOut, sumBad), Busiest: []topQueueJSON{}}
+		for _, q := range shown {
+			b, known := before[q.name]
+			page.Busiest = append(page.Busiest, q.json(q.name, q.rate(b, known, span, in), q.rate(b, known, span, out), q.rate(b, known, span, bad)))
+		}
+		return printJSON(w, page)
+	}
 	fmt.Fprintf(w, "pawl %s  %s  up %s  %s clients\n", s.addr, now.Format("15:04:05"), age(1000*infoNumber(info.Text, "uptime_in_seconds")), infoField(info.Text, "connected_clients"))
 	fmt.Fprintf(w, "enqueued %.0f/s  finished %.0f/s  failed %.0f/s\n\n", sumIn, sumOut, sumBad)
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
@@ -166,17 +184,61 @@ func (s *topScreen) look(ctx context.Context, w io.Writer) error {
 	line := func(q queueNumbers, in, out, bad float64, name string) {
 		fmt.Fprintf(table, "%d\t%d\t%d\t%d\t%s\t%.0f\t%.0f\t%.0f\t  %s\n", q.ready, q.delayed, q.leased, q.dead, age(q.oldest), in, out, bad, name)
 	}
-	for _, q := range rows[:min(len(rows), s.limit)] {
-		name := printable(q.name, 40)
+	nameRoom := 40
+	if columns > 0 {
+		nameRoom = max(12, columns-topColumns)
+	}
+	for _, q := range shown {
+		name := printable(q.name, nameRoom)
 		if q.paused {
-			name += " (paused)"
+			name = printable(q.name, max(8, nameRoom-len(pausedMark))) + pausedMark
 		}
 		line(q, rate(q, in), rate(q, out), rate(q, bad), name)
 	}
 	line(sum, sumIn, sumOut, sumBad, fmt.Sprintf("all %d queues", total))
-	table.Flush()
-	s.before, s.last = queues, now
-	return nil
+	return table.Flush()
+}
+
+// What the screen needs beside the queues: lines of head and foot, and columns of
+// numbers before a queue's name.
+const (
+	topFrame   = 6
+	topColumns = 62
+	pausedMark = " (paused)"
+)
+
+// rate is a total's rise a second since b, 0 without one.
+func (q queueNumbers) rate(b queueNumbers, known bool, seconds float64, get func(queueNumbers) int64) float64 {
+	if !known || seconds <= 0 {
+		return 0
+	}
+	return float64(get(q)-get(b)) / seconds
+}
+
+// topJSON is one look of --json.
+type topJSON struct {
+	At      int64          `json:"at"` // Unix ms
+	Queues  int            `json:"queues"`
+	All     topQueueJSON   `json:"all"`
+	Busiest []topQueueJSON `json:"busiest"`
+}
+
+// topQueueJSON has rates a second.
+type topQueueJSON struct {
+	Queue         string  `json:"queue,omitempty"`
+	Ready         int64   `json:"ready"`
+	Delayed       int64   `json:"delayed"`
+	Leased        int64   `json:"leased"`
+	Dead          int64   `json:"dead"`
+	OldestReadyMs int64   `json:"oldest_ready_ms"`
+	Enqueued      float64 `json:"enqueued"`
+	Finished      float64 `json:"finished"`
+	Failed        float64 `json:"failed"`
+	Paused        bool    `json:"paused"`
+}
+
+func (q queueNumbers) json(name string, in, out, bad float64) topQueueJSON {
+	return topQueueJSON{name, q.ready, q.delayed, q.leased, q.dead, q.oldest, in, out, bad, q.paused}
 }
 
 // infoField is a line of INFO.

@@ -34,9 +34,13 @@ func versionCommand() subcommand {
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			fs := newFlagSet("version")
 			short := fs.Bool("short", false, "the version only")
+			asJSON := fs.Bool("json", false, "print as JSON, for scripts")
 			return fs, func(_ context.Context, args []string) error {
 				if err := wantArgs(args, 0, 0); err != nil {
 					return err
+				}
+				if *asJSON {
+					return printJSON(e.stdout, map[string]string{"version": versionString(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 				}
 				if *short {
 					fmt.Fprintln(e.stdout, versionString())
