@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -43,6 +44,9 @@ func (c *Config) validate() (errs []error) {
 	}
 	if c.MaxClients < 1 {
 		bad("max-clients: must be at least 1")
+	}
+	if c.Loop == "poll" && runtime.GOOS != "linux" {
+		bad("loop: poll is for Linux")
 	}
 	if c.MaxWaiters < 1 {
 		bad("max-waiters: must be at least 1")

@@ -159,6 +159,9 @@ func (e *Engine) readBody(b *body, dst []byte) (Content, error) {
 // maxReads is how many bodies are read at the same time.
 const maxReads = 4
 
+// Bytes is how much Load will read, attributes and keys with it.
+func (d *Delivery) Bytes() int { return int(d.body.pos.Length) }
+
 // Load reads payload and attributes of a delivery whose LSN is durable and
 // drops its hold. The payload goes into the spare capacity of d.Payload, if it
 // has enough.

@@ -366,6 +366,12 @@ func (e *Engine) takeGroup() *wal.Group {
 	return g
 }
 
+// Pressed says that Submit would hold its caller back now, because too much
+// waits for the disk. It is for callers that have others to look after.
+func (e *Engine) Pressed() bool {
+	return e.pending.Load() > e.opt.MaxPendingBytes || int(e.commits.count.Load()) >= e.opt.MaxPending
+}
+
 // backpressure holds a submitter back while too much waits for the disk, and
 // refuses it where the disk does not move.
 func (e *Engine) backpressure() error {

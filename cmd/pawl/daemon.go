@@ -110,6 +110,8 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 	return d, nil
 }
 
+var respLoops = map[string]resp.Loop{"auto": resp.LoopAuto, "poll": resp.LoopPoll, "portable": resp.LoopPortable}
+
 func (d *daemon) respOptions(users []acl.User) resp.Options {
 	c := d.config
 	return resp.Options{
@@ -117,6 +119,7 @@ func (d *daemon) respOptions(users []acl.User) resp.Options {
 		Users:     users,
 		Password:  c.Password,
 		Limits:    respLimits(c),
+		Loop:      respLoops[c.Loop],
 		BackupDir: c.BackupDir,
 		SyncMode:  c.Sync.String(),
 		Ephemeral: c.Ephemeral,

@@ -18,6 +18,7 @@ type batch struct {
 	payload []byte // space to read a job's body into
 	side    writer // replies that are known already, behind commands that are not
 	out     writer // replies that may go out
+	sent    int    // bytes of out that are out
 
 	shipped []shipment        // deliveries whose reply stands in out
 	lost    []engine.Delivery // deliveries that cannot reach the client
@@ -176,11 +177,23 @@ func (c *conn) settle() {
 	if len(b.cmds) > 0 {
 		began := c.srv.slow.begin()
 		err = c.wait(c.submit(b.cmds...))
-		c.noteSlow(began)
+		c.noteSlow(began, len(b.cmds))
 	}
+	c.conclude(b.entries, err)
+	if len(b.shipped) > 0 || len(b.lost) > 0 {
+		c.push() // they point into what is reset now
+	}
+	b.reset()
+}
+
+// conclude writes the replies of entries, whose commands have been carried out
+// and waited for with err.
+func (c *conn) conclude(entries []entry, err error) {
+	b := c.b
 	b.out.errs += b.side.errs
-	for i := range b.entries {
-		e := &b.entries[i]
+	b.side.errs = 0
+	for i := range entries {
+		e := &entries[i]
 		mark := len(b.out.buf)
 		switch {
 		case e.cmd == nil:
@@ -199,10 +212,6 @@ func (c *conn) settle() {
 		}
 		c.spill()
 	}
-	if len(b.shipped) > 0 || len(b.lost) > 0 {
-		c.push() // they point into what is reset now
-	}
-	b.reset()
 }
 
 // failError answers with what the engine said, now.
@@ -217,7 +226,7 @@ func (c *conn) failError(err error) {
 // spill writes the output when there is enough of it. Call it between the
 // elements of replies that can be long.
 func (c *conn) spill() {
-	if len(c.b.out.buf) >= flushBytes {
+	if len(c.b.out.buf) >= flushBytes && !c.polled {
 		c.push()
 	}
 }

@@ -58,7 +58,11 @@ func (c *cycle) run(t testing.TB) {
 // once.
 func startCycle(t testing.TB, depth int) *cycle {
 	t.Helper()
-	s := resp.New(resp.Options{})
+	opt := resp.Options{}
+	if portable {
+		opt.Loop = resp.LoopPortable
+	}
+	s := resp.New(opt)
 	null := &nullEngine{lease: state.LeaseID{Slot: 7}}
 	null.failed = make(chan struct{})
 	if err := s.SetEngine(null); err != nil {
@@ -99,8 +103,11 @@ func TestNoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	c := startCycle(t, 8)
-	if per := testing.AllocsPerRun(500, func() { c.run(t) }); per > 1 {
-		t.Errorf("8 cycles made %v allocations", per)
+	for _, depth := range []int{4, 8} { // with the poller, and with a goroutine
+		c := startCycle(t, depth)
+		c.run(t)
+		if per := testing.AllocsPerRun(500, func() { c.run(t) }); per > 1 {
+			t.Errorf("%d cycles made %v allocations", depth, per)
+		}
 	}
 }

@@ -20,6 +20,7 @@ func (c *conn) block(f *engine.Fetch, wait time.Duration, fm form) {
 		c.answerFetch(f, lsn, fm)
 		return
 	}
+	c.odd = true
 	// Whoever waits for an hour must have all earlier replies, and holds no
 	// workspace meanwhile.
 	c.push()

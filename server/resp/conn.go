@@ -30,10 +30,11 @@ const (
 // be anybody's.
 type conn struct {
 	srv     *Server
-	nc      net.Conn
+	nc      stream // nil while the poller has it; others than its owner read it under mu
 	id      int64
 	addr    string
 	local   string
+	tls     bool
 	created time.Time
 
 	in       input
@@ -56,6 +57,8 @@ type conn struct {
 	eof      bool // the client has finished sending
 	inEngine bool // a panic now is the engine's
 
+	seat // in the poller
+
 	watching bool            // a goroutine reads into in
 	watch    chan readResult // gives what it read
 
@@ -70,7 +73,8 @@ type conn struct {
 	unblock   chan bool // true is with an error
 
 	mu         sync.Mutex
-	name       string // guarded by mu, as all below
+	fd         int // the socket while the poller has it, or -1; guarded by mu, as all below
+	name       string
 	libName    string
 	libVer     string
 	login      string
@@ -99,10 +103,11 @@ func newConn(s *Server, nc net.Conn, id int64) *conn {
 	c := &conn{
 		srv: s, nc: nc, id: id,
 		addr: addrText(nc.RemoteAddr(), nc.LocalAddr()), local: addrText(nc.LocalAddr(), nil),
+		tls:     isTLS(nc),
 		created: time.Now(),
 		watch:   make(chan readResult, 1),
 		unblock: make(chan bool, 1),
-		began:   -1, proto: 2, queued: -1,
+		began:   -1, proto: 2, queued: -1, fd: -1, seat: seat{enough: s.enough},
 	}
 	c.in.buf = c.in.small[:]
 	limits := s.limits
@@ -130,14 +135,14 @@ func addrText(a, other net.Addr) string {
 }
 
 // rawConn is the connection below TLS.
-func rawConn(nc net.Conn) net.Conn {
+func rawConn(nc stream) stream {
 	if t, ok := nc.(*tls.Conn); ok {
 		return t.NetConn()
 	}
 	return nc
 }
 
-func isTLS(nc net.Conn) bool {
+func isTLS(nc stream) bool {
 	_, ok := nc.(*tls.Conn)
 	return ok
 }
@@ -157,9 +162,27 @@ func (c *conn) enterPartial() {
 	c.phase.Store(uint32(phasePartial))
 }
 
+// enterReading is enter for reading the next command or the rest of one.
+func (c *conn) enterReading() {
+	if c.in.start == c.in.end && !c.frame.inFrame {
+		c.enter(phaseIdle)
+	} else {
+		c.enterPartial()
+	}
+}
+
 // nudge wakes the goroutine out of a read. It goes on reading if there is
 // nothing else to do.
-func (c *conn) nudge() { c.nc.SetReadDeadline(time.Unix(1, 0)) }
+func (c *conn) nudge() {
+	c.mu.Lock()
+	nc := c.nc
+	c.mu.Unlock()
+	if nc != nil {
+		nc.SetReadDeadline(time.Unix(1, 0))
+		return
+	}
+	c.poller.shrink(c)
+}
 
 // condemn closes the socket under the goroutine, which then ends; cause is
 // counted. Only the first cause counts.
@@ -168,14 +191,26 @@ func (c *conn) condemn(cause closeCause) {
 	if c.condemned.CompareAndSwap(nil, &name) {
 		c.srv.closes.add(cause)
 		c.srv.noteClose(c, cause)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.nc == nil {
+			shutdownSocket(c.fd) // the poller sees its end, and closes it
+			return
+		}
 		// Not the TLS connection: its Close wants to write.
 		rawConn(c.nc).Close()
 	}
 }
 
-// serve runs the connection to its end.
+// serve runs the connection to its end, or until the poller takes it.
 func (c *conn) serve() {
-	defer c.finish()
+	over := true
+	defer func() {
+		if over {
+			c.finish()
+			c.srv.running.Done()
+		}
+	}()
 	defer func() {
 		if v := recover(); v != nil {
 			c.srv.recovered(c, v)
@@ -187,9 +222,17 @@ func (c *conn) serve() {
 			return
 		}
 	}
-	for c.fill() {
+	c.resume()
+	for !c.closing && !c.failed {
 		c.work()
 		if c.closing || c.failed {
+			return
+		}
+		if c.isCalm() && c.poller.take(c) {
+			over = false
+			return
+		}
+		if !c.fill() {
 			return
 		}
 	}
@@ -219,7 +262,7 @@ func (c *conn) finish() {
 // linger lets the client read the last reply: a socket that is closed while
 // bytes from the peer are unread is reset, and a reset may overtake the reply.
 func (c *conn) linger() {
-	for _, nc := range []net.Conn{c.nc, rawConn(c.nc)} { // TLS says goodbye by itself
+	for _, nc := range []stream{c.nc, rawConn(c.nc)} { // TLS says goodbye by itself
 		half, ok := nc.(interface{ CloseWrite() error })
 		if !ok || half.CloseWrite() != nil {
 			return
@@ -254,11 +297,7 @@ func (c *conn) fill() bool {
 		if !c.watching && !c.makeRoom() {
 			return false
 		}
-		if c.in.start == c.in.end && !c.frame.inFrame {
-			c.enter(phaseIdle)
-		} else {
-			c.enterPartial()
-		}
+		c.enterReading()
 		n, err := c.read()
 		if n > 0 {
 			return c.received(n, err)
@@ -279,6 +318,7 @@ func (c *conn) fill() bool {
 // received counts n bytes that read has put into the input; err came with them.
 func (c *conn) received(n int, err error) bool {
 	c.srv.stats.bytesIn.Add(uint64(n))
+	c.fresh = false
 	switch {
 	case errors.Is(err, io.EOF):
 		c.eof = true
@@ -383,13 +423,26 @@ func (c *conn) resize(size int) bool {
 	if size <= len(c.in.small) {
 		after = 0
 	}
-	if after > before && !c.srv.reserve(c, after-before) {
+	if after > before && !c.allow(after-before, size) {
 		return false
 	}
 	c.in.swap(size)
 	if after < before {
 		c.srv.release(c, before-after)
 	}
+	return true
+}
+
+// allow admits n more bytes for an input of size bytes. In the poller it does
+// not wait, and sends long commands to a goroutine.
+func (c *conn) allow(n int64, size int) bool {
+	if !c.polled {
+		return c.srv.reserve(c, n)
+	}
+	if size > maxReadBytes || !c.srv.ceiling.admit(n) {
+		return false
+	}
+	c.held.Add(n)
 	return true
 }
 
@@ -420,6 +473,7 @@ func (c *conn) work() {
 	c.settle()
 	c.push()
 	c.dropBatch()
+	c.endPass()
 }
 
 // step does the next command of the input; false when there is none.
@@ -427,40 +481,56 @@ func (c *conn) step() bool {
 	c.frame.stranger = c.user == nil
 	n, v, text := c.frame.next(c.in.bytes())
 	packet := c.in.bytes()[:n]
+	if v == isCommand || v == isInline {
+		return c.stepCommand(packet, v == isInline)
+	}
 	c.in.take(n)
 	if v != needMore {
 		c.began = -1
 	}
 	switch v {
-	case needMore:
-		return false
 	case isForeign:
 		c.srv.closes.add(closedForeign)
 		c.closing = true
-		return false
 	case isFatal:
 		c.protocolError(text)
-		return false
 	case isRefused:
 		c.refuseQueued()
 		c.fail(text)
 		return true
 	}
+	return false
+}
+
+// stepCommand does the command that is in packet, the front of the input.
+func (c *conn) stepCommand(packet []byte, inline bool) bool {
 	args, err := splitCommand(packet, c.b.args)
 	c.b.args = args[:0]
 	if err != nil {
+		c.in.take(len(packet))
 		text := errMalformedText
-		if v == isInline {
+		if inline {
 			text = errQuotes
 		}
 		c.protocolError(text)
 		return false
 	}
-	if len(args) > 0 { // an empty line is nothing, as in Redis
-		c.b.bytes += n
-		c.dispatch(args, v == isInline)
+	if len(args) == 0 { // an empty line is nothing, as in Redis
+		c.in.take(len(packet))
+		c.began = -1
+		return true
 	}
-	return true
+	cmd, unknownSub := find(args)
+	if c.polled && cmd != nil && !unknownSub && !cmd.is(flagPipeline) {
+		c.odd = true // its input is not touched: it is the first that the goroutine will do
+		return false
+	}
+	c.in.take(len(packet))
+	c.began = -1
+	c.b.bytes += len(packet)
+	c.did++
+	c.dispatch(cmd, unknownSub, args, inline)
+	return !c.odd || !c.polled
 }
 
 const errMalformedText = "ERR malformed RESP value: invalid command"
@@ -499,16 +569,19 @@ func (c *conn) wait(lsn engine.LSN) error {
 // out are given back.
 func (c *conn) push() {
 	b := c.b
-	if len(b.out.buf) > 0 {
-		n := c.write(b.out.buf)
+	if len(b.out.buf) > b.sent {
+		b.sent += c.write(b.out.buf[b.sent:])
+		if c.polled && !c.failed && b.sent < len(b.out.buf) {
+			return // the socket is full: what is left is a goroutine's
+		}
 		for _, s := range b.shipped {
-			if s.end > n {
+			if s.end > b.sent {
 				c.b.lost = append(c.b.lost, *s.job)
 			}
 		}
 		b.shipped = b.shipped[:0]
 		c.srv.stats.errors.Add(uint64(b.out.errs))
-		b.out.buf, b.out.errs = b.out.buf[:0], 0
+		b.out.buf, b.out.errs, b.sent = b.out.buf[:0], 0, 0
 	}
 	if len(b.lost) > 0 {
 		c.inEngine = true
@@ -524,6 +597,9 @@ func (c *conn) push() {
 func (c *conn) write(p []byte) (n int) {
 	if c.failed {
 		return 0
+	}
+	if c.polled {
+		return c.writeNow(p)
 	}
 	size := int64(len(p))
 	if !c.srv.reserve(c, size) {

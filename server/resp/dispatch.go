@@ -89,7 +89,7 @@ func upper(dst, name []byte) []byte {
 }
 
 // dispatch does one command, or puts it into the batch.
-func (c *conn) dispatch(args [][]byte, inline bool) {
+func (c *conn) dispatch(cmd *command, unknownSub bool, args [][]byte, inline bool) {
 	switch c.reply {
 	case replySkipNext:
 		c.reply = replySkip
@@ -99,7 +99,6 @@ func (c *conn) dispatch(args [][]byte, inline bool) {
 	if t := c.srv.users.Load(); t != c.users && !c.usersChanged(t) {
 		return
 	}
-	cmd, unknownSub := find(args)
 	if c.user == nil && (cmd == nil || !cmd.is(flagStranger)) {
 		c.fail("NOAUTH Authentication required.")
 		if cmd == nil && inline {
@@ -123,6 +122,7 @@ func (c *conn) dispatch(args [][]byte, inline bool) {
 	case cmd.is(flagPipeline):
 		cmd.run(c, args)
 	default:
+		c.odd = true
 		c.settle()
 		began := c.srv.slow.begin()
 		errs := c.b.out.errs

@@ -120,6 +120,8 @@ func (f *fakeEngine) Wait(engine.LSN) error {
 	return f.waitErr
 }
 
+func (f *fakeEngine) Pressed() bool { return false }
+
 func (f *fakeEngine) Await(c *engine.Fetch) (*engine.Waiter, engine.LSN) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

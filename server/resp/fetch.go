@@ -28,16 +28,27 @@ func cmdFetch(c *conn, args [][]byte) {
 		c.add(f, renderFetch, form)
 		return
 	}
-	// The batch goes back to the pool while it waits.
-	blocked := engine.Fetch{LeaseMs: f.LeaseMs, Count: f.Count}
-	for _, q := range f.Queues {
-		blocked.Queues = append(blocked.Queues, append([]byte(nil), q...))
+	if c.polled {
+		// There may be a job at once; if not, a goroutine waits for it.
+		c.odd, c.rest.wait = true, wait
+		c.add(f, renderFetch, form)
+		return
 	}
+	blocked := lasting(f) // the batch goes back to the pool while it waits
 	c.settle()
 	c.block(&blocked, wait, form)
 	if c.muted() { // all that stood before it is written
 		c.b.out.buf = c.b.out.buf[:0]
 	}
+}
+
+// lasting is a copy of f, not carried out, that needs no batch.
+func lasting(f *engine.Fetch) engine.Fetch {
+	again := engine.Fetch{LeaseMs: f.LeaseMs, Count: f.Count}
+	for _, q := range f.Queues {
+		again.Queues = append(again.Queues, append([]byte(nil), q...))
+	}
+	return again
 }
 
 // parseFetch checks in Moxy's order: timeout, queue name, timeout's sign.
@@ -237,7 +248,7 @@ func (w *writer) attrs(attrs []engine.Attr) {
 // bulk writes a payload; a large one goes from where it is to the socket.
 func (c *conn) bulk(p []byte) {
 	w := &c.b.out
-	if len(p) < directBytes || c.muted() {
+	if len(p) < directBytes || c.muted() || c.polled {
 		w.bulk(p)
 		return
 	}

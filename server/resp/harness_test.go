@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,6 +37,19 @@ type daemon struct {
 	cutOff bool          // it did not suffice
 }
 
+// portable says that this process tests LoopPortable; see TestPortableLoop.
+var portable = os.Getenv("PAWL_TEST_LOOP") == "portable"
+
+// newServer is resp.New with the loop under test, unless opt names one.
+func newServer(opt resp.Options) *resp.Server {
+	if portable && opt.Loop == resp.LoopAuto {
+		opt.Loop = resp.LoopPortable
+	}
+	s := resp.New(opt)
+	s.PollAtOnce()
+	return s
+}
+
 // startDaemon starts one on a new directory. Its end is checked: the shutdown
 // must answer everybody, and the engine must close.
 func startDaemon(t testing.TB, opt resp.Options) *daemon {
@@ -61,7 +75,7 @@ func (d *daemon) listen(opt resp.Options) {
 		d.t.Fatal(err)
 	}
 	d.addr = l.Addr().String()
-	d.s = resp.New(opt)
+	d.s = newServer(opt)
 	served := make(chan error, 1)
 	go func() { served <- d.s.Serve(context.Background(), l) }()
 	stopped := false

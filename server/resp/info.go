@@ -97,6 +97,10 @@ func infoServer(b *strings.Builder, s *Server, _ *engine.Numbers, _ bool) {
 	line(b, "process_id", os.Getpid())
 	line(b, "run_id", s.runID)
 	s.mu.Lock()
+	loop := "portable"
+	if len(s.pollers) > 0 {
+		loop = "poll"
+	}
 	port := 0
 	for l := range s.listeners {
 		if p := portOf(l.Addr()); p > 0 && (port == 0 || p < port) {
@@ -104,6 +108,7 @@ func infoServer(b *strings.Builder, s *Server, _ *engine.Numbers, _ bool) {
 		}
 	}
 	s.mu.Unlock()
+	line(b, "loop", loop)
 	line(b, "tcp_port", port)
 	line(b, "server_time_usec", time.Now().UnixMicro())
 	line(b, "uptime_in_seconds", int64(up.Seconds()))
@@ -116,6 +121,7 @@ func infoClients(b *strings.Builder, s *Server, _ *engine.Numbers, _ bool) {
 	line(b, "maxclients", s.clientLimit.Load())
 	line(b, "blocked_clients", n.Blocked)
 	line(b, "monitor_clients", n.Monitors)
+	line(b, "polled_clients", n.Polled)
 }
 
 func infoMemory(b *strings.Builder, s *Server, n *engine.Numbers, _ bool) {

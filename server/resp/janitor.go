@@ -23,6 +23,9 @@ func (s *Server) runJanitor() {
 		case <-ticker.C:
 			s.clock.Store(time.Since(s.started).Milliseconds())
 			s.sweep()
+			for _, p := range s.pollers {
+				p.relieve()
+			}
 		}
 	}
 }

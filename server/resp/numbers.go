@@ -76,6 +76,7 @@ func (s *Server) noteClose(c *conn, cause closeCause) {
 // Numbers are counters since the server was made and gauges of now.
 type Numbers struct {
 	Connected, Blocked, Monitors int64  // now
+	Polled                       int64  // of the connected now, those without a goroutine of their own
 	BufferBytes                  int64  // now, of all connections
 	Accepted, Refused            uint64 // connections; refused are those over the limit
 	Commands, Errors             uint64 // commands that ran; error replies
@@ -98,7 +99,11 @@ func (s *Server) Numbers() Numbers {
 	}
 	s.mu.Lock()
 	n.Connected = int64(len(s.conns))
+	pollers := s.pollers
 	s.mu.Unlock()
+	for _, p := range pollers {
+		n.Polled += p.count()
+	}
 	s.closes.mu.Lock()
 	for _, cause := range closeCauses {
 		n.Closed[string(cause)] = s.closes.count[cause]

@@ -46,7 +46,7 @@ func (c *conn) info() ClientInfo {
 	i := ClientInfo{
 		ID: c.id, Addr: c.addr, Local: c.local, Age: time.Since(c.created),
 		Idle:    time.Duration(c.srv.clock.Load()-c.since.Load()) * time.Millisecond,
-		Blocked: c.blocked.Load(), Monitor: c.isMonitor(), TLS: isTLS(c.nc), Bytes: c.held.Load(),
+		Blocked: c.blocked.Load(), Monitor: c.isMonitor(), TLS: c.tls, Bytes: c.held.Load(),
 	}
 	if cmd := c.lastCmd.Load(); cmd != nil {
 		i.Command = cmd.fullName()

@@ -4,7 +4,8 @@
 // A connection is served by one goroutine that reads, submits, waits (and may
 // lead the commit) and replies; a whole pipeline enters the engine at once. A
 // second goroutine reads on only while a FETCH waits for a job, so that a
-// client that goes away is noticed. The wire format is redcon's, under a framer
+// client that goes away is noticed. On Linux many connections that send plain
+// commands share one goroutine, their poller, until they want more. The wire format is redcon's, under a framer
 // of our own that judges every length before anything is kept.
 //
 // What a client can make the server hold is bounded everywhere: see Limits.
@@ -37,6 +38,7 @@ type Engine interface {
 	Await(f *engine.Fetch) (*engine.Waiter, engine.LSN)
 	Cancel(w *engine.Waiter) bool
 	Load(d *engine.Delivery) error
+	Pressed() bool
 	Undeliver(jobs []engine.Delivery) engine.LSN
 	LoadView(v *engine.JobView) error
 	ForgetView(v *engine.JobView)
@@ -74,6 +76,8 @@ type Options struct {
 	// Progress tells how far the start is while there is no engine, as bytes
 	// replayed and bytes to replay; nil is unknown.
 	Progress func() (done, total int64)
+	// Loop is how connections are served.
+	Loop Loop
 	// Log gets one line for what an operator should know; nil discards.
 	Log *slog.Logger
 }
@@ -91,6 +95,8 @@ type Setting struct {
 // goroutine.
 type Server struct {
 	opt      Options
+	enough   int   // of new connections, see seat; 1, other in tests
+	worth    int64 // connections from which on there is polling; worthPolling, other in tests
 	limits   Limits
 	log      *slog.Logger
 	started  time.Time
@@ -121,9 +127,11 @@ type Server struct {
 	conns     map[*conn]struct{}    // guarded by mu
 	listeners map[net.Listener]bool // guarded by mu
 	monitors  map[*conn]chan []byte // guarded by mu
+	connected atomic.Int64          // len(conns)
 	watched   atomic.Int64          // len(monitors)
 	nextID    int64                 // guarded by mu
-	janitor   bool                  // guarded by mu; it runs
+	janitor   bool                  // guarded by mu; it runs, and the pollers do
+	pollers   []*poller             // set once, before the first connection
 	running   sync.WaitGroup        // connections, the janitor, background saves
 	saving    atomic.Bool           // a BGSAVE runs
 }
@@ -137,6 +145,8 @@ func New(opt Options) *Server {
 	opt.SyncMode = cmp.Or(opt.SyncMode, "always")
 	s := &Server{
 		opt:       opt,
+		enough:    1,
+		worth:     worthPolling,
 		limits:    opt.Limits.withDefaults(),
 		log:       opt.Log,
 		started:   time.Now(),
@@ -228,9 +238,22 @@ func (s *Server) addListener(l net.Listener) bool {
 	s.listeners[l] = true
 	if !s.janitor {
 		s.janitor = true
+		s.startPollers()
 		s.running.Go(s.runJanitor)
 	}
 	return true
+}
+
+// startPollers starts what Options.Loop asks for. The caller holds mu.
+func (s *Server) startPollers() {
+	pollers, err := newPollers(s, s.opt.Loop)
+	if err != nil && (s.opt.Loop == LoopPoll || !errors.Is(err, errors.ErrUnsupported)) {
+		s.log.Warn("there is no poller, every connection has a goroutine", "error", err)
+	}
+	s.pollers = pollers
+	for _, p := range pollers {
+		s.running.Go(p.run)
+	}
 }
 
 func (s *Server) removeListener(l net.Listener) {
@@ -257,14 +280,15 @@ func (s *Server) accept(nc net.Conn) {
 	}
 	s.nextID++
 	c := newConn(s, nc, s.nextID)
+	if n := int64(len(s.pollers)); n > 0 {
+		c.poller = s.pollers[s.nextID%n]
+	}
 	s.conns[c] = struct{}{}
+	s.connected.Store(int64(len(s.conns)))
 	s.running.Add(1)
 	s.mu.Unlock()
 	s.stats.accepted.Add(1)
-	go func() {
-		defer s.running.Done()
-		c.serve()
-	}()
+	go c.serve()
 }
 
 // forget takes a connection that has ended off the books.
@@ -272,6 +296,7 @@ func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+	s.connected.Store(int64(len(s.conns)))
 }
 
 // setKeepAlive finds peers that vanished within half a minute: nothing else
@@ -303,6 +328,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		c.nudge()
 	}
 	s.mu.Unlock()
+	for _, p := range s.pollers {
+		p.close()
+	}
 
 	done := make(chan struct{})
 	go func() {

@@ -94,8 +94,8 @@ func (l *slowLog) end(began time.Time, c *conn, cmd *command, args [][]byte, cou
 }
 
 // noteSlow notes a pipeline that went to the engine.
-func (c *conn) noteSlow(began time.Time) {
-	c.srv.slow.end(began, c, c.lastCmd.Load(), nil, len(c.b.cmds))
+func (c *conn) noteSlow(began time.Time, commands int) {
+	c.srv.slow.end(began, c, c.lastCmd.Load(), nil, commands)
 }
 
 // SLOWLOG GET [count].

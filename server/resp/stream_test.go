@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"testing"
 
@@ -16,11 +17,30 @@ import (
 // all it answers until it closes. The client finishes sending at the end.
 func converse(t testing.TB, stream []byte, pieces func(rest []byte) int) []byte {
 	t.Helper()
-	s := resp.New(resp.Options{Limits: resp.Limits{PayloadBytes: 4096}})
+	client, server := newHalfPipe()
+	return converseOver(t, client, server, stream, pieces)
+}
+
+// conversePolled is converse over a socket that a poller takes.
+func conversePolled(t testing.TB, stream []byte, pieces func(rest []byte) int) []byte {
+	t.Helper()
+	client, server := socketPair(t)
+	return converseOver(t, client, server, stream, pieces)
+}
+
+// halfCloser is a connection whose directions end on their own.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
+}
+
+func converseOver(t testing.TB, client halfCloser, server net.Conn, stream []byte, pieces func(rest []byte) int) []byte {
+	t.Helper()
+	defer client.Close()
+	s := newServer(resp.Options{Limits: resp.Limits{PayloadBytes: 4096}})
 	if err := s.SetEngine(newFakeEngine()); err != nil {
 		t.Fatal(err)
 	}
-	client, server := newHalfPipe()
 	l := newPipeListener()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(context.Background(), l) }()
@@ -71,6 +91,14 @@ func checkStream(t testing.TB, stream []byte, random *rand.Rand) {
 	for way, pieces := range ways {
 		if got := converse(t, stream, pieces); !bytes.Equal(got, want) {
 			t.Fatalf("%q %s: got %q, want %q as when sent at once", clip(stream), way, clip(got), clip(want))
+		}
+	}
+	if !portable && pollers {
+		ways["at once"] = whole
+		for way, pieces := range ways {
+			if got := conversePolled(t, stream, pieces); !bytes.Equal(got, want) {
+				t.Fatalf("%q %s, polled: got %q, want %q as of a goroutine", clip(stream), way, clip(got), clip(want))
+			}
 		}
 	}
 	r := newReplyReader(want)

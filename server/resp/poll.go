@@ -1,0 +1,178 @@
+package resp
+
+import (
+	"os"
+	"time"
+
+	"pawl/engine"
+)
+
+// Loop is how connections are served while they wait for their next command.
+type Loop uint8
+
+const (
+	// LoopAuto is LoopPoll where there is one, else LoopPortable.
+	LoopAuto Loop = iota
+	// LoopPoll has pollers for plain sockets (see poller), on Linux. All other
+	// connections, and those that do something out of the ordinary, have a
+	// goroutine.
+	LoopPoll
+	// LoopPortable has a goroutine for every connection.
+	LoopPortable
+)
+
+// seat is a connection's place in its poller, and what the poller needs to know
+// to leave it to a goroutine in time.
+type seat struct {
+	poller *poller // the connection's, for good; nil is none
+
+	// Owned by whoever has the connection.
+	polled bool      // the poller has it
+	did    int       // commands of the present pass
+	odd    bool      // it had one that is not for the poller
+	calm   int       // passes without such a one, in a row
+	enough int       // calm passes after which the poller may have it
+	stay   int       // passes since the poller has it
+	fresh  bool      // it has left the poller and not read since
+	rest   remainder // what the poller has left undone
+
+	// Guarded by poller.mu.
+	taken bool // in the poller's table
+	busy  bool // in a pass, or on its way out: nobody else may touch it
+	again bool // there was news meanwhile
+	ended bool // the client has finished sending, or is gone: read until that is seen
+}
+
+// maxEnough bounds how long a connection is kept out of the poller that did not
+// stay in it the last times.
+const maxEnough = 64
+
+// deepPipeline is how many commands in one pass make a connection one for a
+// goroutine: they outweigh what the poller saves, and several such goroutines
+// parse at the same time.
+const deepPipeline = 16
+
+// worthPolling is from how many connections on the poller takes any: one alone is
+// served faster by its own goroutine.
+const worthPolling = 8
+
+// isCalm says whether the connection is one for the poller: it has done plain
+// commands only for a while, and waits for nothing but its next command.
+func (c *conn) isCalm() bool {
+	return c.calm >= c.enough && !c.fresh && c.poller != nil && c.user != nil && c.tx == nil && c.monitor == nil && c.reply == replyOn &&
+		!c.watching && !c.eof && len(c.in.bytes()) == 0 && len(c.in.buf) <= maxReadBytes && c.srv.connected.Load() >= c.srv.worth && !c.srv.stopped.Load() && c.engine() != nil
+}
+
+// endPass counts a pass over the input that has ended.
+func (c *conn) endPass() {
+	switch {
+	case c.odd:
+		c.calm = 0
+	case c.did >= deepPipeline:
+		c.calm = 0
+	case c.did > 0:
+		c.calm++
+	}
+	c.did, c.odd = 0, false
+}
+
+// remainder is what a goroutine has to do first for a connection that the
+// poller leaves to it in the middle of a pass.
+type remainder struct {
+	stage stage
+	began time.Time     // stageWaiting: when the commands went to the engine, for the slow log
+	lsn   engine.LSN    // stageWaiting: to wait for
+	err   error         // stageWaited: what Wait said
+	wait  time.Duration // the last command is a FETCH that waits so long for a job; 0 is none
+}
+
+// stage is how far the poller came with the commands of the batch.
+type stage uint8
+
+const (
+	stageNone    stage = iota // there is no batch
+	stageParsed               // they are to be decided
+	stageWaiting              // they are decided, not known to be durable
+	stageWaited               // the replies are to be written
+	stageWriting              // the replies are in the output, the first of it is out
+)
+
+// resume finishes a pass that the poller has begun.
+func (c *conn) resume() {
+	r := c.rest
+	c.rest = remainder{}
+	if r.stage == stageNone {
+		return
+	}
+	c.enter(phaseBusy)
+	b := c.b
+	switch r.stage {
+	case stageParsed:
+		r.began = c.srv.slow.begin()
+		r.err = c.wait(c.submit(b.cmds...))
+		c.noteSlow(r.began, len(b.cmds))
+	case stageWaiting:
+		r.err = c.wait(r.lsn)
+		c.noteSlow(r.began, len(b.cmds))
+	}
+	var blocked engine.Fetch
+	var fm form
+	if r.wait = c.mustWait(r.wait, b.entries, r.err); r.wait > 0 {
+		last := b.entries[len(b.entries)-1]
+		blocked, fm = lasting(last.cmd.(*engine.Fetch)), last.form
+		b.entries = b.entries[:len(b.entries)-1]
+	}
+	if r.stage != stageWriting {
+		c.conclude(b.entries, r.err)
+	}
+	c.push()
+	b.reset()
+	if r.wait > 0 && !c.failed {
+		c.block(&blocked, r.wait, fm)
+		c.push()
+	}
+	c.dropBatch()
+}
+
+// mustWait gives the time that the last of entries, a FETCH, is to wait for a
+// job: none when it has found one.
+func (c *conn) mustWait(wait time.Duration, entries []entry, err error) time.Duration {
+	if wait == 0 || err != nil || len(entries) == 0 {
+		return 0
+	}
+	f, ok := entries[len(entries)-1].cmd.(*engine.Fetch)
+	if !ok || f.Err() != nil || len(f.Jobs) > 0 {
+		return 0
+	}
+	return wait
+}
+
+// split moves entries, and what they point to in the side output, to a batch of
+// their own. Their commands stay where they are.
+func (b *batch) split(entries []entry) *batch {
+	own := new(batch)
+	own.out.resp3, own.side.resp3 = b.out.resp3, b.side.resp3
+	for _, e := range entries {
+		if e.cmd == nil {
+			from := len(own.side.buf)
+			own.side.buf = append(own.side.buf, b.side.buf[e.from:e.to]...)
+			e.from, e.to = from, len(own.side.buf)
+		} else {
+			own.cmds = append(own.cmds, e.cmd)
+		}
+		own.entries = append(own.entries, e)
+	}
+	return own
+}
+
+// stream is what a goroutine needs of a socket; a net.Conn is one.
+type stream interface {
+	Read(p []byte) (int, error)
+	Write(p []byte) (int, error)
+	Close() error
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
+}
+
+// fileStream is a socket that the poller had.
+type fileStream struct{ *os.File }

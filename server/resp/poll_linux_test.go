@@ -1,0 +1,256 @@
+package resp_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"pawl/engine"
+	"pawl/server/resp"
+)
+
+const pollers = true
+
+// TestPortableLoop runs the tests of this package once more with a goroutine for
+// every connection. What needs no socket is left out.
+func TestPortableLoop(t *testing.T) {
+	if portable {
+		t.Skip("this is that run")
+	}
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.short", "-test.timeout=300s", "-test.skip=TestStreams|TestAnyCut|TestNestedArrays|TestPipelineIsOneBatch|TestTLS|ComesBack|Doc|Fuzz")
+	cmd.Env = append(os.Environ(), "PAWL_TEST_LOOP=portable")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// socketPair are the two ends of a socket.
+func socketPair(t testing.TB) (client, server *net.UnixConn) {
+	t.Helper()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := make([]*net.UnixConn, 2)
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "socket")
+		nc, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[i] = nc.(*net.UnixConn)
+	}
+	return ends[0], ends[1]
+}
+
+func (d *daemon) polled(want int64) {
+	d.t.Helper()
+	d.until(fmt.Sprintf("%d are with the poller", want), func() bool { return d.s.Numbers().Polled == want })
+}
+
+// A connection that sends plain commands comes to the poller, and leaves it for
+// all others.
+func TestPollerTakesPlainCommandsOnly(t *testing.T) {
+	if portable {
+		t.Skip("there is no poller")
+	}
+	d, f := startFake(t, resp.Options{})
+	c := d.dial()
+	plain := func() {
+		t.Helper()
+		d.until("the poller has it", func() bool {
+			c.expect("+PONG", "PING")
+			return d.s.Numbers().Polled == 1
+		})
+	}
+	plain()
+	if info := c.do("INFO", "clients", "server"); !strings.Contains(info, `loop:poll`) {
+		t.Errorf("INFO: got %s", info)
+	}
+	for _, odd := range []string{"CLIENT ID", "SELECT 0", "CLIENT SETNAME x", "CLIENT INFO", "TIME"} {
+		c.do(strings.Fields(odd)...)
+		plain()
+	}
+	c.send(strings.Repeat(command("PING"), 200)) // a deep pipeline
+	for range 200 {
+		if got := c.reply(); got != "+PONG" {
+			t.Fatalf("got %s", got)
+		}
+	}
+	plain()
+
+	// In a transaction and while it waits for a job it is elsewhere.
+	c.expect("+OK", "MULTI")
+	d.polled(0)
+	c.expect("+QUEUED", "ENQUEUE", "q", "x")
+	c.expect("+OK", "DISCARD")
+	plain()
+	c.send(command("FETCH", "q", "1000", "WAIT", "3600000"))
+	d.until("it waits", func() bool { return d.s.Numbers().Blocked == 1 })
+	d.polled(0)
+	other := d.dial()
+	other.do("ENQUEUE", "q", "x")
+	if got := c.reply(); !strings.Contains(got, `"payload" "x"`) {
+		t.Errorf("got %s", got)
+	}
+	other.nc.Close()
+	d.until("the other is gone", func() bool { return d.s.Numbers().Connected == 1 })
+	plain()
+
+	// A FETCH that would wait and need not is no reason to leave.
+	c.do("ENQUEUE", "q", "y")
+	if got := c.do("FETCH", "q", "1000", "WAIT", "3600000"); !strings.Contains(got, `"payload" "y"`) {
+		t.Errorf("got %s", got)
+	}
+	d.polled(1)
+	if f.lost() != 0 {
+		t.Errorf("%d jobs were given back", f.lost())
+	}
+}
+
+// A client that cannot take its reply at once leaves the poller to the others.
+func TestPollerWaitsForNoReader(t *testing.T) {
+	d, f := startFake(t, resp.Options{})
+	in := d.dial()
+	const jobs = 16 // more than both sockets hold
+	for i := range jobs {
+		in.do("ENQUEUE", "q", fmt.Sprintf("%02d", i)+strings.Repeat("x", 1<<20-2))
+	}
+	lazy := d.dial()
+	lazy.send(strings.Repeat(command("FETCH", "q", "60000"), jobs))
+	d.until("a job is leased", func() bool { return f.held() > 0 })
+	for range 100 {
+		in.expect("+PONG", "PING")
+	}
+	for i := range jobs { // and it gets all of them
+		if got, want := lazy.reply(), fmt.Sprintf(`"payload" "%02d`, i); !strings.Contains(got, want) {
+			t.Fatalf("reply %d: got %.100s", i, got)
+		}
+	}
+}
+
+// hangingEngine has a disk that does not answer.
+type hangingEngine struct {
+	*fakeEngine
+	mu    sync.Mutex
+	waits []chan error // of those who wait, in order; nil while the disk is well
+}
+
+func (e *hangingEngine) hang() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.waits = []chan error{}
+}
+
+func (e *hangingEngine) Wait(engine.LSN) error {
+	e.mu.Lock()
+	if e.waits == nil {
+		e.mu.Unlock()
+		return nil
+	}
+	answer := make(chan error, 1)
+	e.waits = append(e.waits, answer)
+	e.mu.Unlock()
+	return <-answer
+}
+
+func (e *hangingEngine) waiting() []chan error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.waits
+}
+
+// While the disk hangs, the poller is inside its commit. All others are served,
+// and those who wait for that commit hear in time that it hangs.
+func TestPollerThatHangsIsRelieved(t *testing.T) {
+	if portable {
+		t.Skip("there is no poller")
+	}
+	d := startLoading(t, resp.Options{})
+	e := &hangingEngine{fakeEngine: newFakeEngine()}
+	if err := d.s.SetEngine(e); err != nil {
+		t.Fatal(err)
+	}
+	const clients = 6
+	var all []*peer
+	for range clients {
+		c := d.dial()
+		c.expect("+PONG", "PING")
+		all = append(all, c)
+	}
+	d.polled(clients)
+	e.hang()
+	first, second, rest := all[0], all[1], all[2:]
+	first.send(command("PING") + command("ENQUEUE", "q", "x"))
+	d.until("the poller waits", func() bool { return len(e.waiting()) > 0 })
+	second.send(command("ENQUEUE", "q", "y"))
+	for _, c := range rest {
+		c.expect("+PONG", "PING") // what needs no disk
+	}
+	d.until("each waits for itself", func() bool { return len(e.waiting()) == 3 })
+	// The poller's own wait goes on.
+	for _, answer := range e.waiting()[1:] {
+		answer <- engine.ErrHung
+	}
+	if got, want := first.reply(), "+PONG"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, c := range []*peer{first, second} {
+		if got := c.reply(); got != "-MISCONF the disk does not answer" {
+			t.Errorf("got %s", got)
+		}
+	}
+	for _, c := range all {
+		c.expect("+PONG", "PING")
+	}
+	stuck := e.waiting()[0]
+	e.mu.Lock()
+	e.waits = nil
+	e.mu.Unlock()
+	stuck <- errors.New("nobody waits for this any more")
+	d.until("the poller has them again", func() bool {
+		for _, c := range all {
+			c.expect("+PONG", "PING")
+		}
+		return d.s.Numbers().Polled == clients
+	})
+	for _, c := range all {
+		if got := c.do("ENQUEUE", "q", "z"); !strings.HasPrefix(got, `["task_id"`) {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
+// Connections are closed by others while the poller has them: by CLIENT KILL,
+// and by their own end.
+func TestPolledConnectionsEnd(t *testing.T) {
+	d, _ := startFake(t, resp.Options{})
+	admin, killed, finished, reset := d.dial(), d.dial(), d.dial(), d.dial()
+	for _, c := range []*peer{admin, killed, finished, reset} {
+		c.expect("+PONG", "PING")
+	}
+	admin.expect("1", "CLIENT", "KILL", "ADDR", killed.nc.LocalAddr().String())
+	if got := killed.closed(); got != "" {
+		t.Errorf("who was killed was told %q", got)
+	}
+	finished.send(command("PING") + command("ENQUEUE", "q", "x") + command("PING") + "*1\r\n$4\r\nPI")
+	finished.closeWrite()
+	if got := finished.closed(); !strings.HasPrefix(got, "+PONG\r\n*2\r\n") || !strings.HasSuffix(got, "+PONG\r\n-ERR malformed RESP value: missing bulk terminator\r\n") {
+		t.Errorf("who finished was told %q", got)
+	}
+	reset.nc.(*net.TCPConn).SetLinger(0)
+	reset.nc.Close()
+	d.until("they are gone", func() bool { return d.s.Numbers().Connected == 1 })
+}
