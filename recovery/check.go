@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"pawl/internal/vfs"
 	"pawl/snapshot"
@@ -173,8 +174,11 @@ func checkLive(ctx context.Context, opt CheckOptions) (*Health, error) {
 			return health, err
 		}
 		now := errors.Join(health.Problems...).Error()
-		if now == before || tries == 5 {
+		if now == before {
 			return health, nil
+		}
+		if tries == 5 {
+			return nil, fmt.Errorf("%s changes too fast to be judged, what looked damaged was elsewhere each time: check a backup of it", opt.Dir)
 		}
 		before = now
 	}

@@ -36,9 +36,22 @@ type judgement struct {
 
 // judge opens a store and holds the result against the past: the state is one
 // of it with everything acknowledged, or the start was refused for damage, with
-// file and offset.
+// file and offset. What check says before must be what the start then does.
 func judge(fs *waltest.Disk, p *past) (judgement, error) {
+	health, err := recovery.Check(t0, recovery.CheckOptions{FS: fs, Dir: "/store"})
+	if errors.Is(err, recovery.ErrNoStore) {
+		health, err = &recovery.Health{}, nil // a start makes one
+	}
+	if err != nil {
+		return judgement{}, fmt.Errorf("check has no verdict: %w", err)
+	}
 	store, err := recovery.Open(t0, options(fs, "/store"))
+	if (err == nil) != (len(health.Problems) == 0) {
+		return judgement{}, fmt.Errorf("check says %v, the start %w", health.Problems, err)
+	}
+	if err == nil && health.State != nil && dump(store.State) != dump(health.State) {
+		return judgement{}, errors.New("check saw another state than the start")
+	}
 	if err == nil {
 		err = errors.Join(p.holds(store.State, store.End), store.Close())
 		return judgement{store: store}, err

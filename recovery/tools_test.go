@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,6 +38,63 @@ func TestCheckLive(t *testing.T) {
 		}
 	}
 	must(t, w.close())
+}
+
+// Damage to a running store is damage when it is found twice in the same place.
+// What looks damaged elsewhere each time is a store that changes too fast.
+func TestCheckLiveOfDamage(t *testing.T) {
+	disk, p := waltest.NewDisk(), newPast()
+	w, err := openWorld(disk, "/store", 505, p)
+	must(t, err)
+	for range 20 {
+		_, err := w.enqueue("default/default/q", 100)
+		must(t, err)
+	}
+	must(t, w.close())
+	history, err := wal.Find(disk, "/store/log", wal.FindOptions{})
+	must(t, err)
+	r, err := history.Reader(wal.ReaderOptions{})
+	must(t, err)
+	var groups []int64 // their places, in the generation that has them
+	var file string
+	for r.Next() {
+		groups, file = append(groups, r.Group().Offset), wal.SegmentPath("/store/log", r.Group().Generation)
+	}
+	must(t, r.Err())
+
+	bad := disk.Kill()
+	bad.Flip(file, (groups[10]+100)*8)
+	health, err := recovery.Check(t0, recovery.CheckOptions{FS: bad, Dir: "/store", Live: true})
+	must(t, err)
+	if len(health.Problems) != 1 || !strings.Contains(health.Problems[0].Error(), "group 11") {
+		t.Errorf("got %v", health.Problems)
+	}
+	moving := &hookedDisk{Disk: disk.Kill()}
+	next := len(groups) - 2
+	moving.link = func() { // before each look an earlier group is damaged
+		moving.Flip(file, (groups[next]+100)*8)
+		next--
+	}
+	health, err = recovery.Check(t0, recovery.CheckOptions{FS: moving, Dir: "/store", Live: true})
+	if err == nil || recovery.IsDamage(err) || !strings.Contains(err.Error(), "changes too fast") {
+		t.Errorf("got %v, %v", health, err)
+	}
+	if _, err := moving.Stat("/store.live"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the copy of links is still there: %v", err)
+	}
+}
+
+// hookedDisk calls link before the copy of links is made.
+type hookedDisk struct {
+	*waltest.Disk
+	link func()
+}
+
+func (d *hookedDisk) Mkdir(name string, perm fs.FileMode) error {
+	if name == "/store.live" {
+		d.link()
+	}
+	return d.Disk.Mkdir(name, perm)
 }
 
 // What a start would do is what check says, also of what costs nothing.
