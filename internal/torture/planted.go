@@ -158,8 +158,8 @@ var plants = []plant{
 	},
 	{
 		"attempts start again after a restart", "state/view.go",
-		"		s.placeBody(j, j.body())\n	})\n",
-		"		s.placeBody(j, j.body())\n		j.when &^= 0xffff\n	})\n",
+		"		s.jobsIn[j.place()]++\n		if j.place() != Dead {\n			s.bytes",
+		"		j.when &^= 0xffff\n		s.jobsIn[j.place()]++\n		if j.place() != Dead {\n			s.bytes",
 		"test ./state .",
 	},
 	{
