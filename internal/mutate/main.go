@@ -1,0 +1,162 @@
+// Command mutate changes one operator, or one returned error, of a file at a
+// time and runs the tests of its package on the change. A change that no test
+// notices has survived: either a test is missing, or it makes no difference.
+//
+//	go run ./internal/mutate -run 'TestDecide' ./wal decide.go
+//	go run ./internal/mutate -run 'Codec|Header|Reader' ./snapshot format.go encode.go decode.go
+//
+// Nothing in the tree is written: the go command is given the changed file as an
+// overlay.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+func main() {
+	run := flag.String("run", "", "which tests to run, as of go test; empty is all")
+	limit := flag.Duration("timeout", time.Minute, "how long the tests of one mutant may take; one that hangs is killed, in both senses")
+	flag.Parse()
+	if flag.NArg() < 2 {
+		fmt.Fprintln(os.Stderr, "usage: mutate [-run REGEXP] [-timeout D] PACKAGE FILE…")
+		os.Exit(2)
+	}
+	var sum tally
+	for _, file := range flag.Args()[1:] {
+		if err := sum.file(flag.Arg(0), file, *run, *limit); err != nil {
+			fmt.Fprintln(os.Stderr, "mutate:", err)
+			os.Exit(2)
+		}
+	}
+	fmt.Printf("%d mutants, %d killed, %d survived\n", sum.killed+sum.survived, sum.killed, sum.survived)
+}
+
+// tally counts mutants that build.
+type tally struct{ killed, survived int }
+
+// mutant is one change of the bytes from to end.
+type mutant struct {
+	from, end int
+	with      string
+}
+
+func (s *tally) file(pkg, name, run string, limit time.Duration) error {
+	path, err := filepath.Abs(filepath.Join(pkg, name))
+	if err != nil {
+		return err
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	mutants, err := mutantsOf(source)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for _, m := range mutants {
+		changed := bytes.Join([][]byte{source[:m.from], []byte(m.with), source[m.end:]}, nil)
+		verdict, err := try(dir, pkg, path, changed, run, limit)
+		if err != nil {
+			return err
+		}
+		switch verdict {
+		case killed:
+			s.killed++
+		case survived:
+			s.survived++
+			fmt.Printf("survived: %s:%d: %s -> %s\n", filepath.Join(pkg, name), 1+bytes.Count(source[:m.from], []byte("\n")), source[m.from:m.end], m.with)
+		}
+	}
+	return nil
+}
+
+// opposites is what each operator becomes.
+var opposites = map[token.Token]string{
+	token.EQL: "!=", token.NEQ: "==",
+	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
+	token.LAND: "||", token.LOR: "&&",
+	token.ADD: "-", token.SUB: "+",
+}
+
+// mutantsOf lists the changes of a file, in the order of its bytes.
+func mutantsOf(source []byte) ([]mutant, error) {
+	files := token.NewFileSet()
+	tree, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	offset := func(p token.Pos) int { return files.Position(p).Offset }
+	var all []mutant
+	ast.Inspect(tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			if with, ok := opposites[n.Op]; ok {
+				from := offset(n.OpPos)
+				all = append(all, mutant{from, from + len(n.Op.String()), with})
+			}
+		case *ast.ReturnStmt:
+			if len(n.Results) == 0 {
+				break
+			}
+			last := n.Results[len(n.Results)-1]
+			if id, ok := last.(*ast.Ident); ok && id.Name == "nil" {
+				break
+			}
+			// Where that is no error it does not build, or is noticed at once.
+			all = append(all, mutant{offset(last.Pos()), offset(last.End()), "nil"})
+		}
+		return true
+	})
+	return all, nil
+}
+
+type verdict int
+
+const (
+	killed   verdict = iota
+	survived         // the tests pass
+	invalid          // it does not build
+)
+
+// try runs the tests with changed in the place of the file path.
+func try(dir, pkg, path string, changed []byte, run string, limit time.Duration) (verdict, error) {
+	file, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, changed, 0o600); err != nil {
+		return 0, err
+	}
+	b, err := json.Marshal(map[string]any{"Replace": map[string]string{path: file}})
+	if err != nil {
+		return 0, err
+	}
+	if err := os.WriteFile(overlay, b, 0o600); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute) // building takes time too
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "test", "-vet=off", "-short", "-overlay", overlay, "-timeout", limit.String(), "-run", run, pkg).CombinedOutput()
+	switch {
+	case err == nil && bytes.Contains(out, []byte("no tests to run")):
+		return 0, fmt.Errorf("no test of %s is named like %q", pkg, run)
+	case err == nil:
+		return survived, nil
+	case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
+		return invalid, nil
+	}
+	return killed, nil
+}
