@@ -316,8 +316,8 @@ func TestMultiTakesWhatFitsTogether(t *testing.T) {
 // Unique keys and groups in a transaction at the very limit: what would be taken
 // one by one is taken together.
 func TestMultiIsExact(t *testing.T) {
-	unique := func(key_ string) *engine.Enqueue {
-		return &engine.Enqueue{Queue: key("q"), Unique: []byte(key_), For: 1000}
+	unique := func(text string) *engine.Enqueue {
+		return &engine.Enqueue{Queue: key("q"), Unique: []byte(text), For: 1000}
 	}
 	grouped := func(group string) *engine.Enqueue {
 		return &engine.Enqueue{Queue: key("q"), Group: []byte(group)}
