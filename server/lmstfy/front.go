@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -73,8 +74,7 @@ func (f *Front) Serve(l net.Listener) error {
 			if f.stopped.Load() {
 				return http.ErrServerClosed
 			}
-			// As net/http: the one error that passes is that descriptors ran out.
-			if t, ok := errors.AsType[net.Error](err); ok && t.Temporary() {
+			if passing(err) {
 				pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 				f.server.log.Warn("cannot accept a connection", "err", err, "again in", pause)
 				time.Sleep(pause)
@@ -94,6 +94,17 @@ func (f *Front) Serve(l net.Listener) error {
 		}
 		go c.serve()
 	}
+}
+
+// passing says that accepting may work again later: what ran out may come back,
+// and a connection that ended before it was taken is only one connection.
+func passing(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // listen is false after the end.
