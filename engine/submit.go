@@ -377,10 +377,8 @@ func (e *Engine) Pressed() bool {
 func (e *Engine) backpressure() error {
 	for {
 		c := &e.commits
-		if e.pending.Load() <= e.opt.MaxPendingBytes {
-			if int(c.count.Load()) < e.opt.MaxPending {
-				return nil
-			}
+		if !e.Pressed() {
+			return nil
 		}
 		if since := c.began.Load(); since != 0 && time.Since(e.clock.start)-time.Duration(since) > time.Second {
 			return ErrBusy

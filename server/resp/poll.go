@@ -59,16 +59,19 @@ const worthPolling = 8
 // isCalm says whether the connection is one for the poller: it has done plain
 // commands only for a while, and waits for nothing but its next command.
 func (c *conn) isCalm() bool {
-	return c.calm >= c.enough && !c.fresh && c.poller != nil && c.user != nil && c.tx == nil && c.monitor == nil && c.reply == replyOn &&
-		!c.watching && !c.eof && len(c.in.bytes()) == 0 && len(c.in.buf) <= maxReadBytes && c.srv.connected.Load() >= c.srv.worth && !c.srv.stopped.Load() && c.engine() != nil
+	switch {
+	case c.poller == nil, c.srv.connected.Load() < c.srv.worth, c.srv.stopped.Load(), c.engine() == nil,
+		c.calm < c.enough, c.fresh, c.eof, c.watching,
+		c.user == nil, c.tx != nil, c.monitor != nil, c.reply != replyOn:
+		return false
+	}
+	return len(c.in.bytes()) == 0 && len(c.in.buf) <= maxReadBytes
 }
 
 // endPass counts a pass over the input that has ended.
 func (c *conn) endPass() {
 	switch {
-	case c.odd:
-		c.calm = 0
-	case c.did >= deepPipeline:
+	case c.odd, c.did >= deepPipeline:
 		c.calm = 0
 	case c.did > 0:
 		c.calm++

@@ -352,6 +352,10 @@ func (p *poller) read(c *conn) {
 
 // commit has the commands of the pass decided and made durable, and writes the
 // replies.
+//
+// BUG(resp): where Submit has to wait for a new generation of the log and the
+// disk hangs at that moment, the connections of this pass hear nothing until it
+// moves again; everybody else is served.
 func (p *poller) commit() {
 	e := *p.s.engine.Load()
 	if e.Pressed() {
