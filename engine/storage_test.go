@@ -544,6 +544,12 @@ func TestCheckCountsWhatStatsCounted(t *testing.T) {
 				s.enqueue(q, strings.Repeat("p", rng.IntN(300)))
 			case 2:
 				s.must(&engine.Enqueue{Queue: key(q), Delay: 3_600_000})
+			case 3:
+				if round%2 == 0 && rng.IntN(8) == 0 {
+					if err := s.e.Snapshot(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
 			default:
 				s.must(f)
 				if len(f.Jobs) == 0 {
@@ -557,12 +563,6 @@ func TestCheckCountsWhatStatsCounted(t *testing.T) {
 					s.must(&engine.Bury{Lease: lease})
 				case 2:
 					s.must(&engine.Nack{Lease: lease})
-				}
-			case 3:
-				if round%2 == 0 && rng.IntN(8) == 0 {
-					if err := s.e.Snapshot(t.Context()); err != nil {
-						t.Fatal(err)
-					}
 				}
 			}
 		}

@@ -26,7 +26,6 @@ type tool struct {
 	name    string
 	damage  func(t *testing.T, d *waltest.Disk) // before it; nil is a sound store
 	makes   string                              // the directory that is there after it, and not after an error; empty is none
-	slow    bool                                // it writes generations of the usual size
 	inPlace bool                                // it is the store itself that it changes
 	run     func(d vfs.FS) (string, error)
 }
