@@ -106,3 +106,13 @@ func TestKillInRestoreThenPowerCut(t *testing.T) {
 		t.Error("no kill left the new directory: the test tests nothing")
 	}
 }
+
+// The zero options but for the directory are those of a daemon on a real disk.
+func TestDefaults(t *testing.T) {
+	store, err := recovery.Open(t.Context(), recovery.Options{Dir: t.TempDir()})
+	must(t, err)
+	if !store.Report.Created {
+		t.Errorf("got %+v", store.Report)
+	}
+	must(t, store.Close())
+}
