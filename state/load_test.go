@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -151,6 +152,34 @@ func TestLoadDamaged(t *testing.T) {
 	}
 	// Payload places, totals, nonces and the like can be anything.
 	t.Logf("%d bytes, %d changes accepted", len(b), accepted)
+}
+
+// A block that says that it is shorter, and is, ends in the midst of what it
+// should hold.
+func TestLoadShortBlocks(t *testing.T) {
+	b := write(t, rich(t))
+	le := binary.LittleEndian
+	blocks := 0
+	for at := len("pawl state 1\n"); at+4 <= len(b); at += 4 + int(le.Uint32(b[at:])) {
+		n := int(le.Uint32(b[at:]))
+		if at+4+n > len(b) {
+			t.Fatalf("block at %d is longer than what is left", at)
+		}
+		for _, less := range []int{1, 8, 60} {
+			if less > n {
+				continue
+			}
+			c := bytes.Clone(b[:at+4+n-less])
+			le.PutUint32(c[at:], uint32(n-less))
+			if _, err := loads(t, append(c, b[at+4+n:]...)); err == nil {
+				t.Errorf("block at %d, %d bytes less of %d: accepted", at, less, n)
+			}
+		}
+		blocks++
+	}
+	if blocks < 10 {
+		t.Errorf("%d blocks", blocks)
+	}
 }
 
 // The error of a reader is given as it is.
