@@ -24,15 +24,26 @@ var streams = flag.Int("streams", 20_000, "streams that TestAnyCut plays")
 
 // script is a connection whose client has sent everything, and has its pieces
 // arrive one a read: a conversation without a wait.
+//
+// A server may close while its watching goroutine still reads; after Close
+// nothing is read any more, so that the pieces and their random numbers are the
+// next conversation's.
 type script struct {
-	rest   []byte // not read yet
-	piece  func(rest []byte) int
 	said   []byte // by the server
 	closed chan struct{}
-	once   sync.Once
+
+	mu    sync.Mutex
+	over  bool   // guarded by mu, as all below
+	rest  []byte // not read yet
+	piece func(rest []byte) int
 }
 
 func (c *script) Read(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return 0, net.ErrClosed
+	}
 	if len(c.rest) == 0 {
 		return 0, io.EOF
 	}
@@ -47,7 +58,12 @@ func (c *script) Write(b []byte) (int, error) {
 }
 
 func (c *script) Close() error {
-	c.once.Do(func() { close(c.closed) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.over = true
+		close(c.closed)
+	}
 	return nil
 }
 
