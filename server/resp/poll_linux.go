@@ -185,7 +185,13 @@ func (p *poller) leave(c *conn) {
 	unix.EpollCtl(p.epfd, unix.EPOLL_CTL_DEL, c.fd, nil)
 	delete(p.conns, int32(c.fd))
 	c.taken, c.busy, c.again = false, false, false
+	closed := p.closed
 	p.mu.Unlock()
+	if closed {
+		// The call to end may have come while c was busy and is used up: it is
+		// edge-triggered. The last to leave must not leave run asleep.
+		p.wake()
+	}
 	c.mu.Lock()
 	c.nc = &fileStream{os.NewFile(uintptr(c.fd), "client")}
 	c.fd = -1
