@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,4 +85,99 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// docs/limits.md tells the truth as far as a program can see: each row's flag is
+// one, what counts it is in INFO or among the metrics, its error is in the code
+// and in the dialogue that is named, and its test exists.
+func TestLimitsPage(t *testing.T) {
+	data, err := os.ReadFile("../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveIn(t, t.TempDir(), "--sync", "never").ready(t)
+	c := client.New(client.Options{Addr: s.sock})
+	defer c.Close()
+	info, err := c.Do(t.Context(), "INFO")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.end(t)
+	counters := info.Text + read(t, "../../docs/metrics.md") // which has a test of its own
+	flags := read(t, "../../config/option.go")
+	code, tests := sources(t)
+	quoted := regexp.MustCompile("`([^`]+)`")
+	rows := 0
+	for line := range strings.SplitSeq(string(data), "\n") {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 6 || strings.HasPrefix(line, "| what") {
+			if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| what") {
+				t.Errorf("not a row of six cells: %s", line)
+			}
+			continue
+		}
+		rows++
+		name, flag, beyond, counted, test := strings.TrimPrefix(cells[0], "| "), cells[2], cells[3], cells[4], strings.Trim(cells[5], " `|")
+		for _, m := range quoted.FindAllStringSubmatch(flag, -1) {
+			if !strings.Contains(flags, `"`+strings.TrimPrefix(m[1], "--")+`"`) {
+				t.Errorf("%s: there is no flag %s", name, m[1])
+			}
+		}
+		for _, m := range quoted.FindAllStringSubmatch(counted, -1) {
+			if !strings.Contains(counters, m[1]) {
+				t.Errorf("%s: %s is neither in INFO nor a metric", name, m[1])
+			}
+		}
+		function, dialogue, is := strings.Cut(test, "/")
+		if !strings.Contains(tests, "func "+function+"(") {
+			t.Errorf("%s: there is no test %s", name, function)
+		}
+		for _, m := range quoted.FindAllStringSubmatch(beyond, -1) {
+			if words := strings.Fields(m[1]); words[0] != strings.ToUpper(words[0]) {
+				continue
+			}
+			// The first word is often put before the text of an error.
+			if _, text, several := strings.Cut(m[1], " "); !strings.Contains(code, m[1]) && (!several || !strings.Contains(code, text)) {
+				t.Errorf("%s: no code says %q", name, m[1])
+			}
+			if is && !strings.Contains(read(t, "../../server/resp/testdata/"+dialogue+".txt"), m[1]) {
+				t.Errorf("%s: %q is not in the dialogue %s", name, m[1], dialogue)
+			}
+		}
+	}
+	if rows < 50 {
+		t.Errorf("%d rows were read", rows)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// sources are all the Go code of the repository, and all its tests.
+func sources(t *testing.T) (code, tests string) {
+	t.Helper()
+	var c, s strings.Builder
+	for _, dir := range []string{"acl", "engine", "server", "state"} {
+		err := filepath.WalkDir("../../"+dir, func(name string, _ fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case strings.HasSuffix(name, "_test.go"):
+				s.WriteString(read(t, name))
+			case strings.HasSuffix(name, ".go"):
+				c.WriteString(read(t, name))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c.String(), s.String()
 }

@@ -52,6 +52,8 @@ type conn struct {
 	users *userTable // that user was taken from
 	user  *acl.User  // nil before login
 
+	refusals int // commands that were refused because nobody had logged in
+
 	closing  bool // close when the replies are written
 	failed   bool // a write failed: nothing reaches the client any more
 	eof      bool // the client has finished sending

@@ -75,6 +75,7 @@ var elsewhere = map[string]string{
 	"MISCONF disk full: no next generation of the log could be prepared": "TestFullDisk",
 	"MISCONF the log has failed":                                         "TestStorageFailureReachesEveryReply",
 	"MISCONF the disk does not answer":                                   "TestHungDisk",
+	"UNKNOWN the disk does not answer, the outcome is open":              "TestHungDisk",
 	"UNKNOWN the log failed, the outcome is open":                        "TestStorageFailureReachesEveryReply",
 	"ERR too many commands are waiting":                                  "TestHungDisk",
 	"ERR shutting down":                                                  "TestCloseRefusesWaiters",
@@ -84,6 +85,7 @@ var elsewhere = map[string]string{
 	"ERR the \x00 failed: \x00":                                          "TestStorageRefusals",
 	"ERR Background save already in progress":                            "TestStorageRefusals",
 	"ERR malformed RESP value: missing bulk terminator":                  "TestMoxyProbe",
+	"ERR Protocol error: too many commands before login":                 "TestStrangerMaySendFewCommands",
 }
 
 // The tests named above exist.

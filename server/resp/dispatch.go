@@ -100,6 +100,10 @@ func (c *conn) dispatch(cmd *command, unknownSub bool, args [][]byte, inline boo
 		return
 	}
 	if c.user == nil && (cmd == nil || !cmd.is(flagStranger)) {
+		if c.refusals++; c.refusals > maxStrangerCommands {
+			c.protocolError(errStrangerMany)
+			return
+		}
 		c.fail("NOAUTH Authentication required.")
 		if cmd == nil && inline {
 			c.closing = true // a browser, or somebody who guesses

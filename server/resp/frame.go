@@ -20,6 +20,9 @@ const (
 	maxStrangerElements = 10
 	maxStrangerBulk     = 16 << 10
 	maxStrangerBytes    = 64 << 10
+	// Whoever floods the server with commands that are refused takes processor
+	// time from those who work.
+	maxStrangerCommands = 1000
 )
 
 // verdict is what a framer says about the bytes it was shown.
@@ -74,6 +77,7 @@ const (
 	errInlineTooLarge  = "ERR Protocol error: too big inline request"
 	errQuotes          = "ERR Protocol error: unbalanced quotes in request"
 	errStrangerArray   = "ERR Protocol error: unauthenticated multibulk length"
+	errStrangerMany    = "ERR Protocol error: too many commands before login"
 	errStrangerBulk    = "ERR Protocol error: unauthenticated bulk length"
 )
 

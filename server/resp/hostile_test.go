@@ -379,3 +379,89 @@ func TestDamagedBodyIsPassed(t *testing.T) {
 	}
 	c.expect("[]", "FETCH", "q", "1000", "COUNT", "5")
 }
+
+// Who watches and does not read is closed, and nobody waits for it.
+func TestSlowMonitorIsClosed(t *testing.T) {
+	t.Parallel()
+	d, _ := startFake(t, resp.Options{})
+	lazy := d.dial()
+	lazy.nc.(*net.TCPConn).SetReadBuffer(4096)
+	lazy.expect("+OK", "MONITOR")
+	c := d.dial()
+	many := strings.Repeat(command("ECHO", strings.Repeat("m", 60)), 1000)
+	for end := time.Now().Add(patience); d.s.Numbers().Closed["slow_monitor"] == 0; {
+		if time.Now().After(end) {
+			t.Fatal("who does not read the lines of MONITOR stays")
+		}
+		c.send(many)
+		for range 1000 {
+			c.reply()
+		}
+	}
+	c.expect("+PONG", "PING")
+	d.until("nobody watches", func() bool { return d.s.Numbers().Monitors == 0 })
+}
+
+// A browser that is tricked into sending here is cut off at its first line.
+func TestHTTPIsClosed(t *testing.T) {
+	t.Parallel()
+	d, f := startFake(t, resp.Options{})
+	for i, head := range []string{"GET / HTTP/1.1\r\n", "POST /x HTTP/1.1\r\n"} {
+		c := d.dial()
+		c.send(head + "Host: x\r\n\r\n" + command("ENQUEUE", "q", "x"))
+		if got := c.closed(); got != "" {
+			t.Errorf("%q was answered %q", head, got)
+		}
+		d.until("it is counted", func() bool { return d.s.Numbers().Closed["http"] == uint64(i+1) })
+	}
+	if jobs := f.readyIn("q"); len(jobs) > 0 {
+		t.Errorf("%d jobs were enqueued by what followed the line of HTTP", len(jobs))
+	}
+}
+
+// Whatever a client puts into a name, an error is one line of printable ASCII,
+// no longer than 256 bytes.
+func TestErrorLinesAreBounded(t *testing.T) {
+	d, _ := startFake(t, resp.Options{})
+	c := d.dial()
+	evil := "a\r\n+OK\r\n\x00\x1b[31m\xff" + strings.Repeat("z", 2000)
+	for _, args := range [][]string{
+		{evil}, {evil, evil, evil}, {"CLIENT", evil}, {"ENQUEUE", evil, "x"}, {"ENQUEUE", "q", "x", evil}, {"FETCH", "q", evil},
+		{"QUEUE", "INFO", evil}, {"QUEUE", "SET", "q", evil, "1"}, {"JOB", "RUN", evil}, {"HELLO", evil}, {"HELLO", "3", evil},
+		{"ACL", "SETUSER", "u", evil}, {"ACL", "SETUSER", evil, "on"}, {"CONFIG", "SET", evil, evil}, {"CRON", "SET", evil, evil, "q", "x"}, {"SELECT", evil},
+	} {
+		c.send(command(args...))
+		line, err := c.r.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line[0] != '-' {
+			t.Errorf("%.40q is no error: %.100q", args, line)
+		}
+		body, ok := strings.CutSuffix(line, "\r\n")
+		if !ok || len(body) > 1+256 || strings.ContainsFunc(body, func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Errorf("%.40q: the error has %d bytes: %.300q", args, len(line), line)
+		}
+		c.expect("+PONG", "PING") // nothing follows it
+	}
+}
+
+func TestSlowLogIsBounded(t *testing.T) {
+	d, _ := startFake(t, resp.Options{})
+	c := d.dial()
+	c.expect("+OK", "CONFIG", "SET", "slowlog-log-slower-than", "0")
+	args := []string{"ACL", "CAT"}
+	for range 100 {
+		args = append(args, strings.Repeat("s", 1000))
+	}
+	for range 200 {
+		c.do("CLIENT", "SETNAME", "x")
+		c.do(args...)
+		c.do(append([]string{"MEMORY", "USAGE"}, args[2:]...)...)
+		c.do(append([]string{"CLIENT", "LIST"}, args[2:]...)...)
+	}
+	c.expect("128", "SLOWLOG", "LEN")
+	if got := c.do("SLOWLOG", "GET", "-1"); len(got) > 128*(32*160+200) {
+		t.Errorf("the slow log holds %d bytes", len(got))
+	}
+}

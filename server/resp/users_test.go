@@ -71,6 +71,28 @@ func TestTokensLogIn(t *testing.T) {
 	}
 }
 
+// Whoever does not log in is not listened to for long.
+func TestStrangerMaySendFewCommands(t *testing.T) {
+	t.Parallel()
+	d, _ := startFake(t, resp.Options{Password: "x"})
+	c := d.dial()
+	c.send(strings.Repeat(command("PING"), 1100) + command("AUTH", "x"))
+	want := strings.Repeat("-NOAUTH Authentication required.\r\n", 1000) + "-ERR Protocol error: too many commands before login\r\n"
+	if got := c.closed(); got != want {
+		t.Errorf("got %d bytes that end in %q", len(got), got[max(0, len(got)-100):])
+	}
+	if n := d.s.Numbers().Closed["protocol"]; n != 1 {
+		t.Errorf("%d connections were closed", n)
+	}
+	c = d.dial()
+	c.send(strings.Repeat(command("PING"), 1000))
+	for range 1000 {
+		c.reply()
+	}
+	c.expect("+OK", "AUTH", "x")
+	c.expect("+PONG", "PING")
+}
+
 // A token that is deleted cuts off who is logged in with it, also one that waits
 // for a job, and nobody else: not another token of the same namespace.
 func TestDeletedTokenCutsOff(t *testing.T) {
