@@ -74,7 +74,7 @@ const HungAfter = 10 * time.Second
 
 // Wait returns nil when lsn is durable (written, under the log's policies
 // interval and never). ErrUnknown: the log failed while this waited. ErrFailed:
-// it had failed before the commands came. ErrHung: the disk has not answered
+// it had failed before the commands came. ErrUnanswered: the disk has not answered
 // for ten seconds; the outcome is as open as with ErrUnknown. ErrClosed: the
 // engine was closed before the commands came.
 //
@@ -118,7 +118,7 @@ func (e *Engine) Wait(lsn LSN) error {
 		case lost:
 			return ErrUnknown
 		case hung:
-			return ErrHung
+			return ErrUnanswered
 		}
 		e.commit()
 	}

@@ -6,7 +6,7 @@
 //
 //	cmd := &engine.Enqueue{Queue: key, Payload: payload}
 //	if err := e.Do(cmd); err != nil {
-//		return err // the storage: ErrUnknown, ErrFailed, ErrHung, ErrClosed
+//		return err // the storage: ErrUnknown, ErrUnanswered, ErrFailed, ErrClosed
 //	}
 //	if err := cmd.Err(); err != nil {
 //		return err // the command was refused and changed nothing

@@ -38,8 +38,12 @@ var (
 	ErrUnknown = errors.New("the log failed, the outcome is open")
 	// ErrFailed is for every command after that.
 	ErrFailed = errors.New("the log has failed")
-	// ErrHung is for commands that waited ten seconds for the disk.
+	// ErrHung is for commands that waited ten seconds for the disk before they
+	// were decided: nothing happened.
 	ErrHung = errors.New("the disk does not answer")
+	// ErrUnanswered is for commands that were decided and waited ten seconds for
+	// the disk: they take effect if it answers in the end.
+	ErrUnanswered = errors.New("the disk does not answer, the outcome is open")
 	// ErrClosed is for commands after Close.
 	ErrClosed = errors.New("shutting down")
 )

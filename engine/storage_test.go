@@ -148,7 +148,7 @@ func TestHungDisk(t *testing.T) {
 				clients.Go(func() {
 					c := &engine.Stats{Queue: key("mail")}
 					switch err := s.e.Do(c); {
-					case err == engine.ErrHung:
+					case err == engine.ErrUnanswered:
 						hung.Add(1)
 					case err == nil && c.Err() == engine.ErrBusy:
 						busy.Add(1)
@@ -174,7 +174,7 @@ func TestHungDisk(t *testing.T) {
 			t.Errorf("got %d hung, %d busy and %d others, want 50, 30 and none", hung.Load(), busy.Load(), other.Load())
 		}
 		c := &engine.Stats{Queue: key("mail")}
-		if err := s.e.Do(c); err != nil && err != engine.ErrHung {
+		if err := s.e.Do(c); err != nil && err != engine.ErrUnanswered {
 			t.Errorf("got %v", err)
 		}
 		if ms := s.e.Numbers().OldestUnsyncedMs; ms < 10_000 {

@@ -318,6 +318,9 @@ func (e *Engine) makeRoom(err error, news <-chan struct{}) error {
 	e.mu.Unlock()
 	// What is sealed must not wait for us, if we are the one to lead.
 	werr := e.Wait(last)
+	if werr == ErrUnanswered {
+		werr = ErrHung // that was others; this command is not decided
+	}
 	if werr == nil {
 		hung := time.NewTimer(HungAfter)
 		select {
@@ -391,7 +394,7 @@ func (e *Engine) backpressure() error {
 		e.mu.Unlock()
 		switch err := e.Wait(last); err {
 		case nil:
-		case ErrHung:
+		case ErrUnanswered:
 			return ErrBusy
 		default:
 			return nil // enter says why

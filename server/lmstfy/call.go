@@ -182,7 +182,7 @@ func (c *call) storage(err error) {
 		c.unavailable("storage does not answer")
 	case errors.Is(err, engine.ErrClosed):
 		c.unavailable("shutting down")
-	default: // engine.ErrUnknown: the outcome is open
+	default: // engine.ErrUnknown, engine.ErrUnanswered: the outcome is open
 		c.error(http.StatusInternalServerError, "internal error")
 	}
 }

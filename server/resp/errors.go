@@ -66,6 +66,7 @@ var replies = []struct {
 	{engine.ErrUnknown, "UNKNOWN"},
 	{engine.ErrFailed, "MISCONF"},
 	{engine.ErrHung, "MISCONF"},
+	{engine.ErrUnanswered, "UNKNOWN"},
 	{engine.ErrClosed, "ERR"},
 	{engine.ErrDamaged, "ERR"},
 }

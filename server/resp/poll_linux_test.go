@@ -202,13 +202,13 @@ func TestPollerThatHangsIsRelieved(t *testing.T) {
 	d.until("each waits for itself", func() bool { return len(e.waiting()) == 3 })
 	// The poller's own wait goes on.
 	for _, answer := range e.waiting()[1:] {
-		answer <- engine.ErrHung
+		answer <- engine.ErrUnanswered
 	}
 	if got, want := first.reply(), "+PONG"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, c := range []*peer{first, second} {
-		if got := c.reply(); got != "-MISCONF the disk does not answer" {
+		if got := c.reply(); got != "-UNKNOWN the disk does not answer, the outcome is open" {
 			t.Errorf("got %s", got)
 		}
 	}
