@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -232,7 +233,8 @@ func TestKeeperOnAFailingDisk(t *testing.T) {
 		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{SnapshotBytes: 32 << 10}, log: wal.Options{GenerationBytes: 64 << 10, CacheBytes: -1}}
 		s.open()
 		defer func() { s.close() }()
-		failures := map[string]int{}
+		var mu sync.Mutex
+		failures := map[string]int{} // guarded by mu
 		// The first of each fail only, so that the test ends.
 		disk.Inject(func(op waltest.Op) waltest.Fault {
 			kind := op.Kind
@@ -245,6 +247,8 @@ func TestKeeperOnAFailingDisk(t *testing.T) {
 			default:
 				return waltest.Fault{}
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			if failures[kind]++; failures[kind] <= 3 {
 				return waltest.Fault{Err: errIO}
 			}
@@ -270,11 +274,13 @@ func TestKeeperOnAFailingDisk(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		s.must(&engine.Drain{On: false})
+		mu.Lock()
 		for _, kind := range []string{"available", "remove", "prune"} {
 			if failures[kind] < 4 {
 				t.Errorf("%s was tried %d times: it never failed, or was not tried again", kind, failures[kind])
 			}
 		}
+		mu.Unlock()
 		if n := s.e.Numbers(); n.CleanedBytes == 0 || n.LogBytes > n.LiveBytes*5/2+2*3*(32<<10)+6*(64<<10) {
 			t.Errorf("it did not catch up: %+v", n)
 		}

@@ -148,10 +148,11 @@ func (p *player) name() string { return fmt.Sprintf("q%d", p.pick(3)) }
 func (p *player) pass(d time.Duration) {
 	p.t.Helper()
 	time.Sleep(d)
-	// Who writes a group that nobody waited for is done with it: while it is
-	// written, what comes is dated by the group before, and limits count from then.
+	// While a group lies unwritten or is being written, what comes is dated by it,
+	// and a rate counts from then; the reference has one clock.
 	synctest.Wait()
 	p.turn()
+	p.must(&engine.JobGet{}) // waits for what the turn has decided
 	p.r.pass(time.Now().UnixMilli())
 	for _, j := range p.r.jobs {
 		if j.loose == 0 {
