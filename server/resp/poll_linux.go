@@ -249,7 +249,11 @@ func (p *poller) gather(events []unix.EpollEvent) bool {
 			p.turns = append(p.turns, turn{c: c})
 		}
 	}
-	return !p.closed || len(p.conns) > 0 || p.standIn
+	if p.closed && len(p.conns) == 0 && !p.standIn {
+		p.passing.Store(0) // here, under mu: no stand-in may begin on a set that is gone
+		return false
+	}
+	return true
 }
 
 // news gives the connection that an event is about, busy from now on; nil when
