@@ -110,7 +110,7 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 	return d, nil
 }
 
-var respLoops = map[string]resp.Loop{"auto": resp.LoopAuto, "poll": resp.LoopPoll, "portable": resp.LoopPortable}
+var respLoops = map[string]resp.Loop{"poll": resp.LoopPoll, "portable": resp.LoopPortable}
 
 func (d *daemon) respOptions(users []acl.User) resp.Options {
 	c := d.config

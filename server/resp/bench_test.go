@@ -58,11 +58,7 @@ func (c *cycle) run(t testing.TB) {
 // once.
 func startCycle(t testing.TB, depth int) *cycle {
 	t.Helper()
-	opt := resp.Options{}
-	if portable {
-		opt.Loop = resp.LoopPortable
-	}
-	s := resp.New(opt)
+	s := resp.New(resp.Options{Loop: loopUnderTest()})
 	null := &nullEngine{lease: state.LeaseID{Slot: 7}}
 	null.failed = make(chan struct{})
 	if err := s.SetEngine(null); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,14 +38,20 @@ type daemon struct {
 	cutOff bool          // it did not suffice
 }
 
+// loopUnderTest is LoopPoll where there is one, but for the second run.
+func loopUnderTest() resp.Loop {
+	if portable || runtime.GOOS != "linux" {
+		return resp.LoopPortable
+	}
+	return resp.LoopPoll
+}
+
 // portable says that this process tests LoopPortable; see TestPortableLoop.
 var portable = os.Getenv("PAWL_TEST_LOOP") == "portable"
 
-// newServer is resp.New with the loop under test, unless opt names one.
+// newServer is resp.New with the loop under test.
 func newServer(opt resp.Options) *resp.Server {
-	if portable && opt.Loop == resp.LoopAuto {
-		opt.Loop = resp.LoopPortable
-	}
+	opt.Loop = loopUnderTest()
 	s := resp.New(opt)
 	s.PollAtOnce()
 	return s

@@ -11,14 +11,12 @@ import (
 type Loop uint8
 
 const (
-	// LoopAuto is LoopPoll where there is one, else LoopPortable.
-	LoopAuto Loop = iota
+	// LoopPortable has a goroutine for every connection.
+	LoopPortable Loop = iota
 	// LoopPoll has pollers for plain sockets (see poller), on Linux. All other
 	// connections, and those that do something out of the ordinary, have a
 	// goroutine.
 	LoopPoll
-	// LoopPortable has a goroutine for every connection.
-	LoopPortable
 )
 
 // seat is a connection's place in its poller, and what the poller needs to know

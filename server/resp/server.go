@@ -247,7 +247,7 @@ func (s *Server) addListener(l net.Listener) bool {
 // startPollers starts what Options.Loop asks for. The caller holds mu.
 func (s *Server) startPollers() {
 	pollers, err := newPollers(s, s.opt.Loop)
-	if err != nil && (s.opt.Loop == LoopPoll || !errors.Is(err, errors.ErrUnsupported)) {
+	if err != nil {
 		s.log.Warn("there is no poller, every connection has a goroutine", "error", err)
 	}
 	s.pollers = pollers
