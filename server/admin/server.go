@@ -155,7 +155,10 @@ func (s *Server) SetHosts(names []string) {
 }
 
 // SetEngine ends the loading. It is called once.
-func (s *Server) SetEngine(e Engine) { s.engine.Store(&e) }
+func (s *Server) SetEngine(e Engine) {
+	var g Engine = guarded{lmstfy.Guard(e), e}
+	s.engine.Store(&g)
+}
 
 // currentEngine is nil while loading.
 func (s *Server) currentEngine() Engine {

@@ -30,6 +30,6 @@ type PlainRequest struct {
 
 // BreakEngine puts e behind s, guarded as SetEngine does.
 func BreakEngine(s *Server, e Engine) {
-	var g Engine = guarded{e}
+	g := Guard(e)
 	s.engine.Store(&g)
 }

@@ -13,9 +13,12 @@ import (
 // catch it and go on serving from that.
 type guarded struct{ Engine }
 
-// endOnPanic is deferred around every call of the engine that may change
-// something. It panics where nobody recovers.
-func endOnPanic() {
+// Guard is e with panics that end the process.
+func Guard(e Engine) Engine { return guarded{e} }
+
+// EndOnPanic is deferred around every call of the engine from a goroutine whose
+// panics net/http, or somebody else, recovers. It panics where nobody does.
+func EndOnPanic() {
 	if v := recover(); v != nil {
 		text := fmt.Sprintf("%v\n\n%s", v, debug.Stack())
 		go func() { panic(text) }()
@@ -24,46 +27,56 @@ func endOnPanic() {
 }
 
 func (g guarded) Submit(cmds ...engine.Command) engine.LSN {
-	defer endOnPanic()
+	defer EndOnPanic()
 	return g.Engine.Submit(cmds...)
 }
 
 func (g guarded) Wait(lsn engine.LSN) error {
-	defer endOnPanic()
+	defer EndOnPanic()
 	return g.Engine.Wait(lsn)
 }
 
 func (g guarded) Await(f *engine.Fetch) (*engine.Waiter, engine.LSN) {
-	defer endOnPanic()
+	defer EndOnPanic()
 	return g.Engine.Await(f)
 }
 
 func (g guarded) Cancel(w *engine.Waiter) bool {
-	defer endOnPanic()
+	defer EndOnPanic()
 	return g.Engine.Cancel(w)
 }
 
 func (g guarded) Load(d *engine.Delivery) error {
-	defer endOnPanic()
+	defer EndOnPanic()
 	return g.Engine.Load(d)
 }
 
 func (g guarded) Undeliver(jobs []engine.Delivery) engine.LSN {
-	defer endOnPanic()
+	defer EndOnPanic()
 	return g.Engine.Undeliver(jobs)
 }
 
 func (g guarded) LoadView(v *engine.JobView) error {
-	defer endOnPanic()
+	defer EndOnPanic()
 	return g.Engine.LoadView(v)
 }
 
 func (g guarded) Purge(ctx context.Context, p *engine.QueuePurge) error {
-	defer endOnPanic()
+	defer EndOnPanic()
 	return g.Engine.Purge(ctx, p)
 }
 
 func (g guarded) Redrive(ctx context.Context, r *engine.QueueRedrive) error {
-	defer endOnPanic()
+	defer EndOnPanic()
 	return g.Engine.Redrive(ctx, r)
+}
+
+func (g guarded) ForgetView(v *engine.JobView) {
+	defer EndOnPanic()
+	g.Engine.ForgetView(v)
+}
+
+func (g guarded) Census() *engine.Census {
+	defer EndOnPanic()
+	return g.Engine.Census()
 }

@@ -201,7 +201,7 @@ func (s *Server) SetEngine(e Engine) error {
 		return fmt.Errorf("read tokens and limiters: %w", err)
 	}
 	s.metrics.pools.begin(e.Census())
-	var g Engine = guarded{e}
+	g := Guard(e)
 	s.engine.Store(&g)
 	return nil
 }
