@@ -61,7 +61,7 @@ func runAttacks(ctx context.Context, args []string) error {
 
 // attack plays one; broken says which promise did not hold.
 func (l *lab) attack(ctx context.Context, a *hostile.Attack, full bool) (line, broken string, err error) {
-	addr, err := daemon.Port(l.rng.Uint64N(1 << 20))
+	addr, err := l.port()
 	if err != nil {
 		return "", "", err
 	}

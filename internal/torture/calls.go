@@ -24,19 +24,15 @@ func runCalls(ctx context.Context, args []string) error {
 	points := l.flags.Int("points", 30, "faults")
 	clients := l.flags.Int("clients", 4, "clients that work meanwhile")
 	deepest := l.flags.Int64("deepest", 400, "faults strike at the N-th call, N up to this")
-	if err := l.open(ctx); err != nil {
+	sup, leave, err := l.openDaemon(ctx, small...)
+	if err != nil {
 		return err
 	}
-	defer l.close()
+	defer leave()
 	// The tracer resolves the directory before the daemon makes it.
 	if err := os.Mkdir(l.data(), 0o700); err != nil {
 		return err
 	}
-	sup, err := l.supervisor(l.data(), small...)
-	if err != nil {
-		return err
-	}
-	defer sup.Close()
 	struck := map[tracee.Mode]int{}
 	c := campaign{lab: l, sup: sup, count: *points, crew: workload.Options{Clients: *clients, Lease: 300 * time.Millisecond}}
 	c.strike = func(ctx context.Context) error { return l.strike(ctx, sup, *deepest, struck) }

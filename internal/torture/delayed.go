@@ -25,15 +25,11 @@ func runDelayed(ctx context.Context, args []string) error {
 	jobs := l.flags.Int("jobs", 100_000, "jobs, spread evenly over the second")
 	clients := l.flags.Int("clients", 8, "connections that wait for jobs")
 	ahead := l.flags.Duration("ahead", 5*time.Second, "from the first enqueue to the first job that is due")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data())
+	sup, leave, err := l.openDaemon(ctx)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
 	if err := l.start(ctx, sup); err != nil {
 		return err
 	}

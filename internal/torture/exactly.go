@@ -18,15 +18,11 @@ func runUnique(ctx context.Context, args []string) error {
 	keys := l.flags.Int("keys", 10000, "jobs, each with a key of its own")
 	clients := l.flags.Int("clients", 16, "clients")
 	longest := l.flags.Duration("longest", 400*time.Millisecond, "longest life of the daemon")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data(), small...)
+	sup, leave, err := l.openDaemon(ctx, small...)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
 	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients, Plain: true}, sup, l.rec)
 
 	type result struct {
@@ -76,15 +72,11 @@ func runMulti(ctx context.Context, args []string) error {
 	tokens := l.flags.Int("tokens", 200, "tokens")
 	clients := l.flags.Int("clients", 16, "clients")
 	longest := l.flags.Duration("longest", 300*time.Millisecond, "longest life of the daemon")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data(), small...)
+	sup, leave, err := l.openDaemon(ctx, small...)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
 	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients, Queues: 4, Plain: true, Lease: 500 * time.Millisecond}, sup, l.rec)
 	if err := l.start(ctx, sup); err != nil {
 		return err

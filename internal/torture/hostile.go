@@ -58,15 +58,11 @@ func runHostile(ctx context.Context, args []string) error {
 	l := newLab("hostile", args)
 	rounds := l.flags.Int("rounds", 3, "how often they come")
 	each := l.flags.Int("each", 10, "connections of each kind in a round")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data(), small...)
+	sup, leave, err := l.openDaemon(ctx, small...)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
 	c := campaign{lab: l, sup: sup, count: *rounds, crew: workload.Options{Clients: 8, Pace: 2 * time.Millisecond}}
 	c.strike = func(ctx context.Context) error {
 		if err := l.running(ctx, sup); err != nil {

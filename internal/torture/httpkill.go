@@ -34,23 +34,22 @@ func runHTTP(ctx context.Context, args []string) error {
 	clients := l.flags.Int("clients", 12, "clients that work meanwhile")
 	shortest := l.flags.Duration("shortest", 20*time.Millisecond, "shortest life of the daemon, once ready")
 	longest := l.flags.Duration("longest", 400*time.Millisecond, "longest life")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	public, err := daemon.Port(l.rng.Uint64N(1 << 20))
+	sup, leave, err := l.openDaemon(ctx, small...)
 	if err != nil {
 		return err
 	}
-	admin, err := daemon.Port(l.rng.Uint64N(1 << 20))
+	defer leave()
+	public, err := l.port()
 	if err != nil {
 		return err
 	}
-	sup, err := l.supervisor(l.data(), append([]string{"--http-addr", public, "--admin-addr", admin}, small...)...)
+	admin, err := l.port()
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	sup.SetOptions(func(o *daemon.Options) {
+		o.Args = append([]string{"--http-addr", public, "--admin-addr", admin}, small...)
+	})
 	if err := l.start(ctx, sup); err != nil {
 		return err
 	}

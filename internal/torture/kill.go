@@ -23,15 +23,11 @@ func runKill(ctx context.Context, args []string) error {
 	basic := l.flags.Bool("basic", false, "only what Moxy's contract has")
 	shortest := l.flags.Duration("shortest", 20*time.Millisecond, "shortest life of the daemon, once ready")
 	longest := l.flags.Duration("longest", 400*time.Millisecond, "longest life")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data(), small...)
+	sup, leave, err := l.openDaemon(ctx, small...)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
 	c := campaign{lab: l, sup: sup, count: *kills, crew: workload.Options{Clients: *clients, Basic: *basic}}
 	c.strike = func(ctx context.Context) error {
 		if err := l.lifeAndDeath(ctx, sup, *shortest, *longest); err != nil {

@@ -69,8 +69,14 @@ func newLab(name string, args []string) *lab {
 	return l
 }
 
-// open parses the flags, makes the scratch directory and builds the daemon.
-func (l *lab) open(ctx context.Context) error {
+// open parses the flags, makes the scratch directory and builds the daemon. A
+// lab that did not open is closed.
+func (l *lab) open(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
 	if err := l.flags.Parse(l.args); err != nil {
 		return err
 	}
@@ -79,7 +85,6 @@ func (l *lab) open(ctx context.Context) error {
 	l.fresh()
 	l.began = time.Now()
 	l.done = l.progress(ctx)
-	var err error
 	if l.dir = *l.givenDir; l.dir == "" {
 		if l.dir, err = os.MkdirTemp("", "pawl-torture-"); err != nil {
 			return err
@@ -122,9 +127,25 @@ func (l *lab) close() {
 // data is the directory of the daemon's data.
 func (l *lab) data() string { return filepath.Join(l.dir, "data") }
 
+// openDaemon opens the lab with a daemon on its data, which is not started yet.
+// leave ends both, the daemon first.
+func (l *lab) openDaemon(ctx context.Context, args ...string) (sup *daemon.Supervisor, leave func(), err error) {
+	if err := l.open(ctx); err != nil {
+		return nil, nil, err
+	}
+	if sup, err = l.supervisor(l.data(), args...); err != nil {
+		l.close()
+		return nil, nil, err
+	}
+	return sup, func() { sup.Close(); l.close() }, nil
+}
+
+// port finds an address that nothing listens on.
+func (l *lab) port() (string, error) { return daemon.Port(l.rng.Uint64N(1 << 20)) }
+
 // supervisor makes one on a port of its own.
 func (l *lab) supervisor(dir string, args ...string) (*daemon.Supervisor, error) {
-	addr, err := daemon.Port(l.rng.Uint64N(1 << 20))
+	addr, err := l.port()
 	if err != nil {
 		return nil, err
 	}

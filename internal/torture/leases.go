@@ -24,15 +24,11 @@ func runLeases(ctx context.Context, args []string) error {
 	l := newLab("leases", args)
 	jobs := l.flags.Int("jobs", 10_000, "leases that are open")
 	lease := l.flags.Duration("lease", 4*time.Second, "how long they last")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data())
+	sup, leave, err := l.openDaemon(ctx)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
 	if err := l.start(ctx, sup); err != nil {
 		return err
 	}

@@ -34,19 +34,16 @@ func runMasses(ctx context.Context, args []string) error {
 	leases := l.flags.Int("leases", 100_000, "leases that run out")
 	load := l.flags.Int("load", 8, "connections that enqueue, fetch and ack all the time")
 	ahead := l.flags.Duration("ahead", 40*time.Second, "from the first enqueue to the moment when all ends")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	admin, err := daemon.Port(l.rng.Uint64N(1 << 20))
+	sup, leave, err := l.openDaemon(ctx)
 	if err != nil {
 		return err
 	}
-	sup, err := l.supervisor(l.data(), "--admin-addr", admin)
+	defer leave()
+	admin, err := l.port()
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	sup.SetOptions(func(o *daemon.Options) { o.Args = []string{"--admin-addr", admin} })
 	if err := l.start(ctx, sup); err != nil {
 		return err
 	}

@@ -161,15 +161,11 @@ func fill(name string) error {
 func runClock(ctx context.Context, args []string) error {
 	l := newLab("clock", args)
 	jumps := l.flags.Int("jumps", 10, "jumps of the wall clock")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data(), small...)
+	sup, leave, err := l.openDaemon(ctx, small...)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
 	sup.SetOptions(func(o *daemon.Options) { o.Trace = &tracee.Options{} })
 	c := campaign{lab: l, sup: sup, count: *jumps, crew: workload.Options{Clients: 4, Lease: 500 * time.Millisecond}}
 	c.strike = func(ctx context.Context) error {
@@ -212,15 +208,11 @@ func (l *lab) jump(ctx context.Context, sup *daemon.Supervisor) error {
 func runPause(ctx context.Context, args []string) error {
 	l := newLab("pause", args)
 	pauses := l.flags.Int("pauses", 5, "how often the daemon is stopped")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data(), small...)
+	sup, leave, err := l.openDaemon(ctx, small...)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
 	c := campaign{lab: l, sup: sup, count: *pauses, crew: workload.Options{Lease: 300 * time.Millisecond}}
 	c.strike = func(ctx context.Context) error {
 		if err := l.running(ctx, sup); err != nil {
@@ -251,22 +243,18 @@ func (l *lab) paused(ctx context.Context, sup *daemon.Supervisor) error {
 // sit idle, send half a command, or never read.
 func runDoor(ctx context.Context, args []string) error {
 	l := newLab("door", args)
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data())
+	sup, leave, err := l.openDaemon(ctx)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
 	if err := l.start(ctx, sup); err != nil {
 		return err
 	}
 	if line, err := ask(sup.Addr(), "ENQUEUE", "q0", "x"); err != nil || line != "*2" {
 		return l.broken("an enqueue is answered by %q, %v", line, err)
 	}
-	addr, err := daemon.Port(l.rng.Uint64N(1 << 20))
+	addr, err := l.port()
 	if err != nil {
 		return err
 	}

@@ -83,15 +83,14 @@ func runChurn(ctx context.Context, args []string) error {
 	size := l.flags.Int("size", 100, "bytes of payload")
 	generation := l.flags.Int64("generation", 4<<20, "--generation-size")
 	snapshot := l.flags.Int64("snapshot", 64<<20, "--snapshot-bytes")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data(), "--generation-size", fmt.Sprint(*generation), "--snapshot-bytes", fmt.Sprint(*snapshot))
+	sup, leave, err := l.openDaemon(ctx)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
+	sup.SetOptions(func(o *daemon.Options) {
+		o.Args = []string{"--generation-size", fmt.Sprint(*generation), "--snapshot-bytes", fmt.Sprint(*snapshot)}
+	})
 	if err := l.start(ctx, sup); err != nil {
 		return err
 	}
@@ -180,15 +179,11 @@ func runSoak(ctx context.Context, args []string) error {
 	life := l.flags.Duration("life", time.Minute, "time between two restarts; every second one is a kill")
 	clients := l.flags.Int("clients", 16, "clients")
 	pace := l.flags.Duration("pace", 5*time.Millisecond, "pause of each client between two operations")
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	defer l.close()
-	sup, err := l.supervisor(l.data())
+	sup, leave, err := l.openDaemon(ctx)
 	if err != nil {
 		return err
 	}
-	defer sup.Close()
+	defer leave()
 	crew := workload.New(workload.Options{Seed: l.seed, Clients: *clients, Pace: *pace}, sup, l.rec)
 	end := time.Now().Add(*length)
 	faults := 0

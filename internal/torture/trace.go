@@ -25,19 +25,15 @@ func runTrace(ctx context.Context, args []string) error {
 	jobs := l.flags.Int("jobs", 60, "jobs that each client enqueues")
 	clients := l.flags.Int("clients", 4, "clients")
 	starts := l.flags.Int("starts", 2, "incarnations")
-	if err := l.open(ctx); err != nil {
+	sup, leave, err := l.openDaemon(ctx, "--generation-size", "16KiB", "--snapshot-bytes", "64KiB")
+	if err != nil {
 		return err
 	}
-	defer l.close()
+	defer leave()
 	tool, err := exec.LookPath("strace")
 	if err != nil {
 		return fmt.Errorf("%w: %w", errImpossible, err)
 	}
-	sup, err := l.supervisor(l.data(), "--generation-size", "16KiB", "--snapshot-bytes", "64KiB")
-	if err != nil {
-		return err
-	}
-	defer sup.Close()
 	checked, synced := 0, 0
 	for n := range *starts {
 		out := filepath.Join(l.dir, fmt.Sprintf("trace%d", n))
