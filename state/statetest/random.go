@@ -520,6 +520,12 @@ func (r *Run) replay() {
 				r.t.Errorf("load after %d records: %v", sn.n, err)
 				return
 			}
+			// A list that leads back into itself would hold up the next record for
+			// ever; the check finds it and ends.
+			if err := s.Check(); err != nil {
+				r.t.Errorf("loaded after %d records: %v", sn.n, err)
+				return
+			}
 		}
 		for i, e := range r.log[sn.n:] {
 			var rec state.Record

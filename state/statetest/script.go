@@ -222,6 +222,10 @@ func (s *script) replay() {
 	if err != nil {
 		s.t.Fatalf("load: %v", err)
 	}
+	// Before it is walked: a list may lead back into itself.
+	if err := loaded.Check(); err != nil {
+		s.t.Fatalf("loaded: %v", err)
+	}
 	if got, want := dump(s.t, loaded), dump(s.t, s.s); got != want {
 		s.t.Errorf("loaded got\n%s\nwant\n%s", got, want)
 	}
