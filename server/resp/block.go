@@ -23,7 +23,7 @@ func (c *conn) block(f *engine.Fetch, wait time.Duration, fm form) {
 	c.odd = true
 	// Whoever waits for an hour must have all earlier replies, and holds no
 	// workspace meanwhile.
-	c.push()
+	c.flush()
 	if !c.failed {
 		c.dropBatch()
 	}
@@ -94,7 +94,7 @@ func (c *conn) answerFetch(f *engine.Fetch, lsn engine.LSN, fm form) {
 	} else {
 		c.renderJobs(f, fm)
 	}
-	c.push() // deliveries may not wait in the output
+	c.flush() // deliveries may not wait in the output
 }
 
 func (c *conn) answerNothing(fm form) {

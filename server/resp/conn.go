@@ -48,6 +48,8 @@ type conn struct {
 
 	monitor     chan []byte   // nil without MONITOR
 	monitorDone chan struct{} // closed when the last of its lines is written
+	turn        sync.Mutex    // whose turn it is to write, under MONITOR: a line, or replies from the first byte to the last
+	hasTurn     bool          // the connection's goroutine holds turn
 
 	users *userTable // that user was taken from
 	user  *acl.User  // nil before login
@@ -457,7 +459,7 @@ func (c *conn) endOfStream() {
 	}
 	c.b = takeBatch(c)
 	c.failNow(text)
-	c.push()
+	c.flush()
 	c.dropBatch()
 	c.closing = true
 }
@@ -469,11 +471,11 @@ func (c *conn) work() {
 	for !c.closing && !c.failed && c.step() {
 		if c.b.full() || c.strange.Load() && len(c.b.out.buf) > minPooled {
 			c.settle()
-			c.push()
+			c.flush()
 		}
 	}
 	c.settle()
-	c.push()
+	c.flush()
 	c.dropBatch()
 	c.endPass()
 }
@@ -567,7 +569,14 @@ func (c *conn) wait(lsn engine.LSN) error {
 	return err
 }
 
-// push writes the replies that are ready. Deliveries whose reply did not get
+// flush is push where whole replies stand in the output: a line of MONITOR may
+// follow.
+func (c *conn) flush() {
+	c.push()
+	c.endTurn()
+}
+
+// push writes the replies that are ready, or the part of one that is. Deliveries whose reply did not get
 // out are given back.
 func (c *conn) push() {
 	b := c.b
@@ -609,6 +618,8 @@ func (c *conn) write(p []byte) (n int) {
 		return 0
 	}
 	before := phase(c.phase.Load())
+	c.enter(phaseWriting)
+	c.takeTurn()
 	for n < len(p) {
 		c.enter(phaseWriting)
 		m, err := c.nc.Write(p[n:min(len(p), n+flushBytes)])

@@ -14,12 +14,9 @@ func cmdMonitor(c *conn, _ [][]byte) {
 	if c.monitor != nil {
 		return
 	}
-	c.push() // the OK stands before the first line
-	if c.failed {
-		return
-	}
 	lines := make(chan []byte, maxMonitorLag)
 	c.monitor = lines
+	c.takeTurn() // the OK stands before the first line, and nothing behind the OK is missed
 	c.srv.mu.Lock()
 	c.srv.monitors[c] = lines
 	c.srv.mu.Unlock()
@@ -28,7 +25,10 @@ func cmdMonitor(c *conn, _ [][]byte) {
 	go func() {
 		defer close(c.monitorDone)
 		for line := range lines {
-			if _, err := c.nc.Write(line); err != nil {
+			c.turn.Lock()
+			_, err := c.nc.Write(line)
+			c.turn.Unlock()
+			if err != nil {
 				c.condemn(closedWrite)
 			}
 			c.srv.stats.bytesOut.Add(uint64(len(line)))
@@ -36,9 +36,26 @@ func cmdMonitor(c *conn, _ [][]byte) {
 	}()
 }
 
+// takeTurn keeps the lines of MONITOR out until endTurn: a reply may be written
+// in parts, and between two of them a line would be taken for an element of it.
+func (c *conn) takeTurn() {
+	if c.monitor != nil && !c.hasTurn {
+		c.turn.Lock()
+		c.hasTurn = true
+	}
+}
+
+func (c *conn) endTurn() {
+	if c.hasTurn {
+		c.hasTurn = false
+		c.turn.Unlock()
+	}
+}
+
 // removeMonitor ends MONITOR and waits for the lines that are on their way, so
 // that they do not come after the reply of RESET.
 func (s *Server) removeMonitor(c *conn) {
+	c.endTurn()
 	s.mu.Lock()
 	delete(s.monitors, c)
 	close(c.monitor)
@@ -47,7 +64,10 @@ func (s *Server) removeMonitor(c *conn) {
 	if c.closing || c.failed {
 		c.nudgeWriter()
 	}
+	before := phase(c.phase.Load())
+	c.enter(phaseWriting) // a client that does not read them is closed
 	<-c.monitorDone
+	c.enter(before)
 	c.monitor = nil
 }
 

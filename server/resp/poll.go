@@ -126,11 +126,11 @@ func (c *conn) resume() {
 	if r.stage != stageWriting {
 		c.conclude(b.entries, r.err)
 	}
-	c.push()
+	c.flush()
 	b.reset()
 	if r.wait > 0 && !c.failed {
 		c.block(&blocked, r.wait, fm)
-		c.push()
+		c.flush()
 	}
 	c.dropBatch()
 }

@@ -32,6 +32,7 @@ func cmdQuit(c *conn, _ [][]byte) {
 func cmdReset(c *conn, _ [][]byte) {
 	c.dropTransaction()
 	if c.monitor != nil {
+		c.push() // whole replies, before the last lines
 		c.srv.removeMonitor(c)
 	}
 	c.reply = replyOn
