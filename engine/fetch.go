@@ -30,7 +30,7 @@ func (e *Engine) fetch(c *Fetch) error {
 	}
 	for {
 		var err error
-		took := e.take(c, func(n int) bool {
+		took := e.take(c, c.Queues, func(n int) bool {
 			err = e.room(n)
 			return err == nil
 		})
@@ -58,10 +58,10 @@ const (
 	noRoom
 )
 
-// take leases the next jobs for c, as many as it wants and there are.
-func (e *Engine) take(c *Fetch, room func(n int) bool) took {
+// take leases the next jobs of queues for c, as many as it wants and there are.
+func (e *Engine) take(c *Fetch, queues [][]byte, room func(n int) bool) took {
 	want, lapsed, size := max(c.Count, 1), 0, 0
-	for _, key := range c.Queues {
+	for _, key := range queues {
 		for len(c.Jobs) < want {
 			// Room comes first: where it has to wait, all may have changed.
 			if !room(recordRoom) {

@@ -26,6 +26,7 @@ type waiters struct {
 	again  state.Millis // the earliest of the lines' again; Forever is never
 	count  atomic.Int64 // of waiters
 	served uint64
+	keys   [][]byte // scratch of firstIn
 }
 
 // line is who waits for one queue.
@@ -43,6 +44,7 @@ type line struct {
 type place struct {
 	w          *Waiter
 	line       *line
+	key        []byte // of the line, as the Fetch has it
 	prev, next *place
 }
 
@@ -64,7 +66,7 @@ next:
 				continue next // named twice
 			}
 		}
-		w.places = append(w.places, place{w: w, line: l, prev: l.last})
+		w.places = append(w.places, place{w: w, line: l, key: key, prev: l.last})
 		p := &w.places[len(w.places)-1]
 		if l.last == nil {
 			l.first = p
@@ -214,13 +216,13 @@ func (e *Engine) touchedAll() {
 func (e *Engine) serve() {
 	ws := &e.waiters
 	for len(ws.dirty) > 0 && e.down.Load() == 0 {
-		l := ws.dirty[len(ws.dirty)-1]
+		last := len(ws.dirty) - 1
+		l := ws.dirty[last]
+		ws.dirty[last], ws.dirty, l.dirty = nil, ws.dirty[:last], false
 		if !e.serveLine(l) {
+			ws.markDirty(l)
 			return
 		}
-		ws.dirty[len(ws.dirty)-1] = nil
-		ws.dirty = ws.dirty[:len(ws.dirty)-1]
-		l.dirty = false
 	}
 }
 
@@ -248,7 +250,7 @@ func (e *Engine) serveLine(l *line) bool {
 			return true
 		}
 		w := l.first.w
-		switch e.take(w.Fetch, e.roomNow) {
+		switch e.take(w.Fetch, ws.firstIn(w), e.roomNow) {
 		case tookEnough:
 		case metMany, noRoom:
 			if len(w.Fetch.Jobs) == 0 {
@@ -264,6 +266,19 @@ func (e *Engine) serveLine(l *line) bool {
 		w.C <- struct{}{}
 	}
 	return true
+}
+
+// firstIn is the queues in whose lines w is the first, in the order in which it
+// wants them: what comes into the others is for those who came before it. The
+// slice is good until the next call.
+func (ws *waiters) firstIn(w *Waiter) [][]byte {
+	ws.keys = ws.keys[:0]
+	for i := range w.places {
+		if p := &w.places[i]; p.prev == nil {
+			ws.keys = append(ws.keys, p.key)
+		}
+	}
+	return ws.keys
 }
 
 // retryMs is how soon those who wait are tried again when the log had no room.

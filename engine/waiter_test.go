@@ -98,6 +98,24 @@ func TestWaitForSeveralQueues(t *testing.T) {
 	})
 }
 
+// Who waits for several queues takes nothing from those who came before it into
+// the line of one of them, in whatever order the jobs come.
+func TestNobodyIsPassedInALine(t *testing.T) {
+	for _, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		inBubbleWithReaper(t, engine.Options{}, func(t *testing.T, s *shop) {
+			first, both := s.await("a"), s.await("a", "b")
+			cmds := make([]engine.Command, 0, 2)
+			for _, q := range order {
+				cmds = append(cmds, &engine.Enqueue{Queue: key(q), Payload: []byte("of " + q)})
+			}
+			if err := s.e.Do(cmds...); err != nil {
+				t.Fatal(err)
+			}
+			s.wantWaiters(first, "of a", both, "of b")
+		})
+	}
+}
+
 // A client that has gone takes nothing: the next in line has the job.
 func TestCancel(t *testing.T) {
 	inBubbleWithReaper(t, engine.Options{}, func(t *testing.T, s *shop) {
