@@ -189,6 +189,50 @@ func TestHungDisk(t *testing.T) {
 	})
 }
 
+// gatedFS lets the log make generations only while its gate is open.
+type gatedFS struct {
+	vfs.FS
+	gate atomic.Pointer[chan struct{}] // nil is open
+}
+
+func (g *gatedFS) Available(dir string) (int64, error) {
+	if gate := g.gate.Load(); gate != nil && strings.HasSuffix(dir, "/log") {
+		<-*gate
+	}
+	return g.FS.Available(dir)
+}
+
+// The engine closes while a Submit has let go of the critical section, to wait
+// for a generation: what it had decided is durable and answered as that, and
+// only the rest is refused.
+func TestCloseWithinSubmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &gatedFS{FS: waltest.NewDisk()}
+		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10}}
+		s.open()
+		gate := make(chan struct{})
+		disk.gate.Store(&gate)
+		decided := &engine.Enqueue{Queue: key("mail"), Payload: []byte("decided")}
+		large := &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 100<<10)} // of a generation that must be made
+		behind := &engine.Enqueue{Queue: key("mail"), Payload: []byte("behind")}
+		answer := make(chan error, 1)
+		go func() { answer <- s.e.Do(decided, large, behind) }()
+		synctest.Wait()
+		closed := make(chan struct{})
+		go func() { s.close(); close(closed) }()
+		synctest.Wait()
+		close(gate)
+		<-closed
+		if err := <-answer; err != nil || decided.Err() != nil || large.Err() != engine.ErrClosed || behind.Err() != engine.ErrClosed {
+			t.Errorf("got %v, and %v, %v, %v; want nil, and nil, ErrClosed, ErrClosed", err, decided.Err(), large.Err(), behind.Err())
+		}
+		s.open()
+		defer s.close()
+		s.ack(s.want("mail", "decided"))
+		s.wantNone("mail")
+	})
+}
+
 // With a disk that is full commands are refused one by one, nothing fails, and
 // all goes on by itself when space is back.
 func TestFullDisk(t *testing.T) {

@@ -28,9 +28,11 @@ func (e *Engine) Submit(cmds ...Command) LSN {
 		return e.refuseAll(cmds)
 	}
 	for i, cmd := range cmds {
-		if e.down.Load() != 0 { // while decide had let go of the critical section
-			e.leave()
-			return e.refuseAll(cmds[i:])
+		if e.down.Load() != 0 {
+			// While decide had let go of the critical section. What was decided
+			// before that stands, and the caller waits for it.
+			e.refuseAll(cmds[i:])
+			break
 		}
 		err := e.decide(cmd)
 		cmd.refuse(err)
