@@ -97,7 +97,9 @@ func (src *source) replay(ctx context.Context, st *state.State, after wal.LSN) (
 		defer close(full)
 		src.readGroups(ctx, r, full, empty)
 	}()
+	st.BeginReplay()
 	err = src.applyAll(ctx, st, total, full, empty)
+	st.EndReplay()
 	cancel()
 	<-done
 	if err != nil {

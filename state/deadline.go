@@ -6,6 +6,7 @@ func (s *State) applyRange(r *Record) string {
 	if r.At > s.now {
 		return "range lies ahead of the time"
 	}
+	s.orderLate()
 	upTo := mark{r.At, uint32(r.Slot)}
 	s.marks = s.marks[:0]
 	leased := false
@@ -36,6 +37,7 @@ func (s *State) applyWallRange(r *Record) string {
 	if r.At > s.Wall(s.now) {
 		return "range lies ahead of the time"
 	}
+	s.orderLate()
 	if why := s.collect(s.walls, r); why != "" {
 		return why
 	}

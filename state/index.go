@@ -81,6 +81,62 @@ func (x *order) add(at Millis, id uint32) {
 	}
 }
 
+// addAll is add for entries that are in order, none of which is there. Many of
+// them cost a pass over the whole index, which leaves it without a gap.
+func (x *order) addAll(sorted []mark) {
+	if len(sorted) == 0 {
+		return
+	}
+	if len(sorted)*leafMarks < x.count {
+		for _, m := range sorted {
+			x.add(m.at, m.id)
+		}
+		return
+	}
+	var leaves, spent []*leaf
+	end := leafMarks // of what is in the last of leaves
+	add := func(m mark) {
+		if end == leafMarks {
+			l := new(leaf)
+			if n := len(spent); n > 0 {
+				l, spent = spent[n-1], spent[:n-1]
+			}
+			l.n = leafMarks
+			leaves, end = append(leaves, l), 0
+		}
+		leaves[len(leaves)-1].set(end, m)
+		end++
+	}
+	x.root.eachLeaf(func(l *leaf) {
+		for i := range int(l.n) {
+			m := l.mark(i)
+			for len(sorted) > 0 && sorted[0].less(m) {
+				add(sorted[0])
+				x.count++
+				sorted = sorted[1:]
+			}
+			add(m)
+		}
+		spent = append(spent, l) // all it had stands elsewhere by now
+	})
+	for _, m := range sorted {
+		add(m)
+	}
+	x.count += len(sorted)
+	leaves[len(leaves)-1].n = int32(end)
+	x.root = grow(leaves)
+}
+
+// eachLeaf calls f for all leaves below b, in order.
+func (b *branch) eachLeaf(f func(*leaf)) {
+	for _, kid := range b.kids {
+		kid.eachLeaf(f)
+	}
+	for _, l := range b.leaves {
+		f(l)
+	}
+}
+
 // remove does nothing where the entry is not there.
 func (x *order) remove(at Millis, id uint32) {
 	if x.root.remove(mark{at, id}) {

@@ -9,12 +9,16 @@ func (s *State) put(slot uint32, j *job, p Place, when Millis, front bool) {
 	q := s.queues.edit(j.queue)
 	j.where = j.where&^placeBits | uint8(p)
 	j.setWhen(when)
+	later := s.putOff(slot, j)
 	switch p {
 	case Ready:
 		q.ready++
 		s.join(slot, j, q, front)
 	case Delayed:
 		q.delayed++
+		if later {
+			break
+		}
 		s.plant(q, slot, j)
 		if j.isWall() {
 			s.walls.add(when, slot)
@@ -32,7 +36,7 @@ func (s *State) put(slot uint32, j *job, p Place, when Millis, front bool) {
 		s.bytes += uint64(j.size())
 	}
 	s.jobsIn[p]++
-	if at, ok := j.deadline(); ok {
+	if at, ok := j.deadline(); ok && !later {
 		s.deadlines.add(at, slot)
 	}
 }
@@ -40,7 +44,8 @@ func (s *State) put(slot uint32, j *job, p Place, when Millis, front bool) {
 // take takes a job out of its place. A head stays head of its group until quit.
 func (s *State) take(slot uint32, j *job) {
 	q := s.queues.edit(j.queue)
-	if at, ok := j.deadline(); ok {
+	isLate := j.where&late != 0
+	if at, ok := j.deadline(); ok && !isLate {
 		s.deadlines.remove(at, slot)
 	}
 	p := j.place()
@@ -54,11 +59,13 @@ func (s *State) take(slot uint32, j *job) {
 		}
 	case Delayed:
 		q.delayed--
-		s.uproot(q, slot, j)
-		if j.isWall() {
-			s.walls.remove(j.whenAt(), slot)
-			j.where &^= dueWall
+		if !isLate {
+			s.uproot(q, slot, j)
+			if j.isWall() {
+				s.walls.remove(j.whenAt(), slot)
+			}
 		}
+		j.where &^= dueWall
 	case Leased:
 		q.leased--
 		s.unlink(j, &q.leasedFirst, &q.leasedLast)
@@ -72,7 +79,7 @@ func (s *State) take(slot uint32, j *job) {
 		s.bytes -= uint64(j.size())
 	}
 	s.jobsIn[p]--
-	j.where &^= placeBits
+	j.where &^= placeBits | late
 }
 
 // remove ends a job in any place.

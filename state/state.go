@@ -33,7 +33,10 @@ type State struct {
 	bytes  uint64          // payload bytes of jobs that are not dead
 
 	marks []mark // scratch of the ranges
-	views int    // that are not released
+
+	replaying bool
+	late      []uint32 // while replaying: jobs that are in no order of time, and some that were
+	views     int      // that are not released
 }
 
 // root is what the state holds beside its tables.

@@ -18,6 +18,7 @@ type View struct {
 // read by another goroutine while the state goes on. The owner of the state
 // must Release it.
 func (s *State) View() *View {
+	s.orderLate()
 	s.views++
 	return &View{root: s.root, tables: tables{
 		jobs:     s.jobs.view(),

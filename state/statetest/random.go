@@ -508,42 +508,59 @@ func encode(t testing.TB, v *state.View) []byte {
 }
 
 // replay checks that the log gives the same state again, from its beginning and
-// from each snapshot.
+// from each snapshot, record by record and as a start does it.
 func (r *Run) replay() {
-	want := dump(r.t, r.s)
-	wantBytes := encode(r.t, r.s.View())
+	want, wantBytes := dump(r.t, r.s), encode(r.t, r.s.View())
 	for _, sn := range append([]snapshot{{}}, r.snap...) {
-		s := state.New()
-		if sn.n > 0 {
-			var err error
-			if s, err = state.Load(bytes.NewReader(sn.bytes)); err != nil {
-				r.t.Errorf("load after %d records: %v", sn.n, err)
+		for _, start := range []bool{false, true} {
+			s := r.replayed(sn, start)
+			if s == nil {
 				return
 			}
-			// A list that leads back into itself would hold up the next record for
-			// ever; the check finds it and ends.
 			if err := s.Check(); err != nil {
-				r.t.Errorf("loaded after %d records: %v", sn.n, err)
-				return
+				r.t.Errorf("replay from %d, as a start %v: %v", sn.n, start, err)
 			}
-		}
-		for i, e := range r.log[sn.n:] {
-			var rec state.Record
-			if _, err := state.Decode(e.head, &rec); err != nil {
-				r.t.Errorf("record %d: %v", sn.n+i, err)
+			if got := dump(r.t, s); got != want {
+				r.t.Errorf("replay from %d, as a start %v: got\n%s\nwant\n%s", sn.n, start, got, want)
 			}
-			if err := s.Apply(&rec, e.body, e.now); err != nil {
-				r.t.Errorf("record %d from %d: %v", sn.n+i, sn.n, err)
-				return
+			if !bytes.Equal(encode(r.t, s.View()), wantBytes) {
+				r.t.Errorf("replay from %d, as a start %v: snapshots differ", sn.n, start)
 			}
-		}
-		if got := dump(r.t, s); got != want {
-			r.t.Errorf("replay from %d: got\n%s\nwant\n%s", sn.n, got, want)
-		}
-		if !bytes.Equal(encode(r.t, s.View()), wantBytes) {
-			r.t.Errorf("replay from %d: snapshots differ", sn.n)
 		}
 	}
+}
+
+// replayed is the state that the log gives behind a snapshot, nil after an error.
+func (r *Run) replayed(sn snapshot, start bool) *state.State {
+	s := state.New()
+	if sn.n > 0 {
+		var err error
+		if s, err = state.Load(bytes.NewReader(sn.bytes)); err != nil {
+			r.t.Errorf("load after %d records: %v", sn.n, err)
+			return nil
+		}
+		// A list that leads back into itself would hold up the next record for
+		// ever; the check finds it and ends.
+		if err := s.Check(); err != nil {
+			r.t.Errorf("loaded after %d records: %v", sn.n, err)
+			return nil
+		}
+	}
+	if start {
+		s.BeginReplay()
+		defer s.EndReplay()
+	}
+	for i, e := range r.log[sn.n:] {
+		var rec state.Record
+		if _, err := state.Decode(e.head, &rec); err != nil {
+			r.t.Errorf("record %d: %v", sn.n+i, err)
+		}
+		if err := s.Apply(&rec, e.body, e.now); err != nil {
+			r.t.Errorf("record %d from %d, as a start %v: %v", sn.n+i, sn.n, start, err)
+			return nil
+		}
+	}
+	return s
 }
 
 func dump(t testing.TB, s *state.State) string {
