@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -78,8 +79,8 @@ func (f *Footprint) Print(w io.Writer) {
 	fmt.Fprintf(w, "cycles a second, 64 conns %6.0f (%.0f to %.0f) when empty, %.0f (%.0f to %.0f) when full\n",
 		f.CyclesEmpty.Median, f.CyclesEmpty.Min, f.CyclesEmpty.Max, f.CyclesFilled.Median, f.CyclesFilled.Min, f.CyclesFilled.Max)
 	if t := f.Turns; t.Count > 0 {
-		fmt.Fprintf(w, "critical section          %d stays in %.0f s: p50 up to %.3f ms, p99 %.3f, p99.99 %.3f, longest %.3f\n",
-			t.Count, t.Seconds, t.P50, t.P99, t.P9999, t.Max)
+		fmt.Fprintf(w, "critical section          %d stays in %.0f s: p50 up to %.3f ms, p99 %.3f, p99.99 %.3f, longest %.3f; in processor time p99.99 %.3f, longest %.3f\n",
+			t.Count, t.Seconds, t.P50, t.P99, t.P9999, t.Max, t.CPUP9999, t.CPUMax)
 	}
 }
 
@@ -95,6 +96,9 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 		o.Cycles = 2 * time.Second
 	}
 	f = Footprint{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(), Jobs: o.Jobs, Payload: o.Payload, Delay: o.Delay.Seconds()}
+	if o.Soak > 0 {
+		o.Flags = append(slices.Clone(o.Flags), "--pprof") // it measures more
+	}
 	o.say("starting")
 	s, err := Start(ctx, StartOptions{Kind: "pawl", Dir: o.Dir, Sync: "always", Binary: o.Binary, Flags: append([]string{"--verify-bodies", "0"}, o.Flags...)})
 	if err != nil {

@@ -16,33 +16,46 @@ import (
 // milliseconds. The daemon counts them in buckets that double, so each number
 // but the count is the upper bound of a bucket.
 type Turns struct {
-	Seconds float64 `json:"seconds"` // of the run
-	Count   uint64  `json:"count"`
-	P50     float64 `json:"p50_ms"`
-	P99     float64 `json:"p99_ms"`
-	P9999   float64 `json:"p99.99_ms"`
-	Max     float64 `json:"max_ms"`
+	Seconds  float64 `json:"seconds"` // of the run
+	Count    uint64  `json:"count"`
+	P50      float64 `json:"p50_ms"`
+	P99      float64 `json:"p99_ms"`
+	P9999    float64 `json:"p99.99_ms"`
+	Max      float64 `json:"max_ms"`
+	CPUP9999 float64 `json:"cpu_p99.99_ms"` // of the processor time in them: what the system's other work took away is not in it
+	CPUMax   float64 `json:"cpu_max_ms"`
 }
 
-// buckets are how many turns lasted at most so many seconds.
-type buckets struct {
-	upper []float64
-	below []uint64
+// Names of histograms in a daemon's metrics, for Scrape.
+const (
+	TurnTimes = "pawl_engine_turn_seconds"     // stays in the critical section
+	TurnCPU   = "pawl_engine_turn_cpu_seconds" // processor time of these, with --pprof
+	LateTimes = "pawl_engine_late_seconds"     // what time ends, after its time
+	SyncTimes = "pawl_log_sync_seconds"        // writes and syncs of a group
+)
+
+// Buckets are one histogram of a daemon's metrics: how many values were at most
+// so much.
+type Buckets struct {
+	Upper []float64 // ascending; the last is infinite
+	Below []uint64
 }
 
-// scrape reads the daemon's histogram of turns from its metrics.
-func scrape(ctx context.Context, adminAddr string) (h buckets, err error) {
+// Scrape reads histograms from a daemon's metrics, by name.
+func Scrape(ctx context.Context, adminAddr string) (map[string]Buckets, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+adminAddr+"/metrics", nil)
 	if err != nil {
-		return h, err
+		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return h, err
+		return nil, err
 	}
 	defer response.Body.Close()
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		rest, ok := strings.CutPrefix(lines.Text(), `pawl_engine_turn_seconds_bucket{le="`)
+	all := map[string]Buckets{}
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		name, rest, ok := strings.Cut(lines.Text(), `_bucket{le="`)
 		if !ok {
 			continue
 		}
@@ -50,43 +63,65 @@ func scrape(ctx context.Context, adminAddr string) (h buckets, err error) {
 		upper, err1 := strconv.ParseFloat(le, 64)
 		below, err2 := strconv.ParseUint(count, 10, 64)
 		if err := errors.Join(err1, err2); err != nil {
-			return h, fmt.Errorf("metrics of %s: %w", adminAddr, err)
+			return nil, fmt.Errorf("metrics of %s: %w", adminAddr, err)
 		}
-		h.upper, h.below = append(h.upper, upper), append(h.below, below)
+		h := all[name]
+		h.Upper, h.Below = append(h.Upper, upper), append(h.Below, below)
+		all[name] = h
 	}
-	if len(h.upper) == 0 {
-		return h, fmt.Errorf("metrics of %s have no pawl_engine_turn_seconds", adminAddr)
+	if len(all[TurnTimes].Below) == 0 {
+		return nil, fmt.Errorf("metrics of %s have no %s", adminAddr, TurnTimes)
 	}
-	return h, nil
+	return all, lines.Err()
 }
 
-// since are the turns between an earlier reading and this one.
-func (h buckets) since(before buckets) (t Turns) {
-	if len(before.below) != len(h.below) {
-		return t
-	}
-	counts := make([]uint64, len(h.below))
-	for i := range counts {
-		counts[i] = h.below[i] - before.below[i]
-	}
-	t.Count = counts[len(counts)-1]
-	within := func(share float64) float64 {
-		for i, n := range counts {
-			if n > 0 && float64(n) >= share*float64(t.Count) {
-				return h.upper[i] * 1000
-			}
-		}
+// Count is how many values there are.
+func (h Buckets) Count() uint64 {
+	if len(h.Below) == 0 {
 		return 0
 	}
-	t.P50, t.P99, t.P9999, t.Max = within(0.5), within(0.99), within(0.9999), within(1)
-	return t
+	return h.Below[len(h.Below)-1]
+}
+
+// Since is what came to h after an earlier reading.
+func (h Buckets) Since(before Buckets) Buckets {
+	if len(before.Below) != len(h.Below) {
+		return h
+	}
+	d := Buckets{Upper: h.Upper, Below: make([]uint64, len(h.Below))}
+	for i := range d.Below {
+		d.Below[i] = h.Below[i] - before.Below[i]
+	}
+	return d
+}
+
+// Within is a bound that at least this share of the values keeps, the lowest
+// that is known; 0 without values.
+func (h Buckets) Within(share float64) float64 {
+	for i, n := range h.Below {
+		if n > 0 && float64(n) >= share*float64(h.Count()) {
+			return h.Upper[i]
+		}
+	}
+	return 0
+}
+
+// turns are the stays between two readings.
+func turns(before, after map[string]Buckets) Turns {
+	h := after[TurnTimes].Since(before[TurnTimes])
+	cpu := after[TurnCPU].Since(before[TurnCPU])
+	ms := func(h Buckets, share float64) float64 { return h.Within(share) * 1000 }
+	return Turns{
+		Count: h.Count(), P50: ms(h, 0.5), P99: ms(h, 0.99), P9999: ms(h, 0.9999), Max: ms(h, 1),
+		CPUP9999: ms(cpu, 0.9999), CPUMax: ms(cpu, 1),
+	}
 }
 
 // soak loads the daemon for a time with all that is said to make its critical
 // section long: cycles, snapshots one behind the other of all that waits, full
 // generations, and 100,000 leases that end at once, again and again.
 func (o *FootprintOptions) soak(ctx context.Context, s *Server) (t Turns, err error) {
-	before, err := scrape(ctx, s.adminAddr)
+	before, err := Scrape(ctx, s.adminAddr)
 	if err != nil {
 		return t, err
 	}
@@ -119,10 +154,13 @@ func (o *FootprintOptions) soak(ctx context.Context, s *Server) (t Turns, err er
 	if ctx.Err() != nil {
 		return t, context.Cause(ctx)
 	}
-	after, err := scrape(ctx, s.adminAddr)
-	t = after.since(before)
+	after, err := Scrape(ctx, s.adminAddr)
+	if err != nil {
+		return t, err
+	}
+	t = turns(before, after)
 	t.Seconds = time.Since(began).Seconds()
-	return t, err
+	return t, nil
 }
 
 // leases is how many end at once in a soak.

@@ -88,7 +88,8 @@ type Engine struct {
 	mu      sync.Mutex
 	st      *state.State
 	clock   clock
-	entered time.Time // when the present stay began
+	entered time.Time     // when the present stay began
+	cpu     time.Duration // threadCPU then, with Options.MeasureCPU
 	now     state.Millis
 	// at is the log time that the state sees: that of the open group if it has
 	// records, for a group has one date, else now. Deadlines are counted from
@@ -131,7 +132,7 @@ type Engine struct {
 
 	keeper keeper // snapshots, cleaning, generations
 
-	syncTime, groupRecords, groupBytes, waitTime, runTime, turnTime histogram
+	syncTime, groupRecords, groupBytes, waitTime, runTime, turnTime, turnCPU, lateTime histogram
 
 	closing sync.Once
 	closed  error         // of Close
@@ -170,6 +171,7 @@ func New(opt Options, start Start) (*Engine, error) {
 		done:      make(chan struct{}),
 	}
 	e.syncTime.unit, e.turnTime.unit = 10, 1 // µs
+	e.turnCPU.unit, e.lateTime.unit = 1, 625 // µs; 10 ms is a bound
 	e.groupRecords.unit, e.groupBytes.unit = 1, 256
 	e.waitTime.unit, e.runTime.unit = 1, 1 // ms
 	e.commits.failed = make(chan struct{})

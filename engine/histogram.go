@@ -16,7 +16,10 @@ type histogram struct {
 
 const histogramBuckets = 28
 
-func (h *histogram) add(v uint64) {
+func (h *histogram) add(v uint64) { h.addMany(v, 1) }
+
+// addMany adds the same value n times.
+func (h *histogram) addMany(v, n uint64) {
 	i := 0
 	if v > h.unit {
 		i = bits.Len64((v - 1) / h.unit)
@@ -24,8 +27,8 @@ func (h *histogram) add(v uint64) {
 	if i >= histogramBuckets {
 		i = histogramBuckets - 1
 	}
-	h.counts[i].Add(1)
-	h.sum.Add(v)
+	h.counts[i].Add(n)
+	h.sum.Add(v * n)
 }
 
 // view copies the histogram; scale turns its unit into the one that is shown.
@@ -90,4 +93,12 @@ type Histograms struct {
 	WaitSeconds  Histogram // a job's first delivery minus the moment it became ready
 	RunSeconds   Histogram // an ACK minus the delivery it belongs to
 	TurnSeconds  Histogram // one stay in the critical section
+	// TurnCPUSeconds is the processor time of the thread in it, so without the
+	// time for which the system had taken the core away; empty unless
+	// Options.MeasureCPU.
+	TurnCPUSeconds Histogram
+	// LateSeconds is how long after its time each delay, time to live and lease
+	// was ended, so how long after a delayed job was due it could be fetched. Of
+	// those that one record ends all count as late as the earliest.
+	LateSeconds Histogram
 }

@@ -95,6 +95,9 @@ func (e *Engine) Histograms() Histograms {
 		WaitSeconds:  e.waitTime.view(1e-3),
 		RunSeconds:   e.runTime.view(1e-3),
 		TurnSeconds:  e.turnTime.view(1e-6),
+
+		TurnCPUSeconds: e.turnCPU.view(1e-6),
+		LateSeconds:    e.lateTime.view(1e-6),
 	}
 }
 

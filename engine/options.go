@@ -38,6 +38,10 @@ type Options struct {
 	// more. Default 0.
 	Keep time.Duration
 
+	// MeasureCPU keeps the processor time of stays in the critical section too,
+	// which costs two system calls a stay.
+	MeasureCPU bool
+
 	// Logger gets one line per event an operator can act on. Default: none.
 	Logger *slog.Logger
 }

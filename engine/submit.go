@@ -164,6 +164,9 @@ func (e *Engine) enter() bool {
 func (e *Engine) tick() {
 	var offset state.Millis
 	var stepped bool
+	if e.opt.MeasureCPU {
+		e.cpu = threadCPU()
+	}
 	e.entered, e.now, offset, stepped = e.clock.read()
 	e.setAt()
 	if stepped {
@@ -209,9 +212,23 @@ func (e *Engine) leave() LSN {
 		// must not stay in memory.
 		e.flush.Reset(flushAfter)
 	}
-	e.turnTime.add(uint64(time.Since(e.entered) / time.Microsecond))
+	e.timeStay()
 	e.mu.Unlock()
 	return lsn
+}
+
+// timeStay notes how long the stay was that ends here.
+func (e *Engine) timeStay() {
+	wall := time.Since(e.entered)
+	e.turnTime.add(uint64(wall / time.Microsecond))
+	if !e.opt.MeasureCPU {
+		return
+	}
+	cpu := threadCPU() - e.cpu
+	if cpu < 0 || cpu > wall {
+		cpu = wall // the goroutine has changed its thread
+	}
+	e.turnCPU.add(uint64(cpu / time.Microsecond))
 }
 
 // pause ends the stay and begins another one, so that others get in. Nothing may

@@ -305,3 +305,25 @@ func TestDueEachMillisecond(t *testing.T) {
 		}
 	})
 }
+
+// What time ends is counted by how late it was: two delays and a TTL by 20 ms,
+// as nobody took a turn before, and a lease by nothing.
+func TestLateness(t *testing.T) {
+	inBubble(t, engine.Options{MeasureCPU: true}, func(t *testing.T, s *shop) {
+		s.enqueue("mail", "hello")
+		s.fetch("mail", 5000)
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("later"), Delay: 1000})
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("at"), At: engine.Some(state.Millis(time.Now().Add(time.Second).UnixMilli()))})
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("gone"), TTL: engine.Some(state.Millis(1000))})
+		time.Sleep(1020 * time.Millisecond)
+		s.sleep(0)
+		s.sleep(3980 * time.Millisecond)
+		h := s.e.Histograms()
+		if late := h.LateSeconds; late.Count != 4 || late.Sum != 0.060 {
+			t.Errorf("got %d endings late by %v s together, want 4 by 0.06", late.Count, late.Sum)
+		}
+		if h.TurnCPUSeconds.Count == 0 || h.TurnCPUSeconds.Count != h.TurnSeconds.Count {
+			t.Errorf("got the processor time of %d stays of %d", h.TurnCPUSeconds.Count, h.TurnSeconds.Count)
+		}
+	})
+}

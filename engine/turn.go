@@ -133,13 +133,16 @@ func (e *Engine) end(due *state.Due) error {
 	switch due.Kind {
 	case state.DueRange:
 		e.endRange(state.KindRange, due)
+		e.late(due.Since, due.Count)
 	case state.DueWallRange:
 		e.endRange(state.KindWallRange, due)
+		e.late(due.Since, due.Count)
 	case state.DueKeys:
 		e.endRange(state.KindKeyRange, due)
 	case state.DueLease:
 		j, _ := e.st.Job(due.Slot)
 		e.fail(&j, state.CauseExpire, Optional[state.Millis]{}, nil)
+		e.late(due.At, 1)
 	case state.DueDead:
 		e.record(&state.Record{Kind: state.KindDelete, Slot: due.Slot, Cause: due.Cause}, nil)
 	case state.DuePause:
@@ -155,6 +158,13 @@ func (e *Engine) end(due *state.Due) error {
 		return e.fireCron(due.Cron)
 	}
 	return nil
+}
+
+// late notes how long after its time something ended that a client can see.
+// The clocks say in nanoseconds what the state counts in milliseconds.
+func (e *Engine) late(at state.Millis, n uint32) {
+	after := time.Since(e.clock.start) - time.Duration(at-e.clock.base)*time.Millisecond
+	e.lateTime.addMany(uint64(max(after, 0)/time.Microsecond), uint64(n))
 }
 
 func (e *Engine) endRange(kind state.Kind, due *state.Due) {

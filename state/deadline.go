@@ -173,11 +173,11 @@ func (s *State) Due(now Millis) Due {
 		if j := s.jobs.at(m.id); j.place() == Leased && !j.lapses() {
 			return Due{Kind: DueLease, Slot: Slot(m.id), Queue: QueueID(j.queue), At: m.at}
 		}
-		return s.span(kind, s.deadlines, now)
+		return s.span(kind, s.deadlines, at, now)
 	case DueWallRange:
-		return s.span(kind, s.walls, s.Wall(now))
+		return s.span(kind, s.walls, at, s.Wall(now))
 	case DueKeys:
-		return s.span(kind, s.windows, now)
+		return s.span(kind, s.windows, at, now)
 	case DueDead:
 		q := s.queues.at(m.id)
 		d := Due{Kind: kind, Cause: CauseDeadFor, Slot: Slot(q.deadFirst), Queue: QueueID(m.id), At: m.at}
@@ -192,9 +192,10 @@ func (s *State) Due(now Millis) Due {
 	}
 }
 
-// span is the longest range of x that one record can cover at time now.
-func (s *State) span(kind DueKind, x index, now Millis) Due {
-	d := Due{Kind: kind}
+// span is the longest range of x that one record can cover at time now; since
+// is when its first was due, in log time.
+func (s *State) span(kind DueKind, x index, since, now Millis) Due {
+	d := Due{Kind: kind, Since: since}
 	x.upTo(mark{now, maxUint32}, func(m mark) bool {
 		if kind == DueRange {
 			if j := s.jobs.at(m.id); j.place() == Leased && !j.lapses() {

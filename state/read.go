@@ -89,6 +89,7 @@ type Due struct {
 	Slot  Slot
 	Queue QueueID
 	At    Millis
+	Since Millis // of a range, when the earliest of it was due, in log time
 	Count uint32
 	Cron  *Cron // belongs to the state, not to be changed
 }

@@ -300,6 +300,7 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 		SnapshotBytes:    int64(c.SnapshotBytes),
 		SnapshotInterval: c.SnapshotInterval,
 		Keep:             c.Keep,
+		MeasureCPU:       c.Pprof,
 		Logger:           d.log,
 	}, engine.Start{
 		State: store.State, Log: log, End: store.End,

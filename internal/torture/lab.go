@@ -140,6 +140,23 @@ func (l *lab) openDaemon(ctx context.Context, args ...string) (sup *daemon.Super
 	return sup, func() { sup.Close(); l.close() }, nil
 }
 
+// startMeasured opens the lab and starts a daemon whose metrics, at admin, say
+// all that it can measure of itself.
+func (l *lab) startMeasured(ctx context.Context) (sup *daemon.Supervisor, admin string, leave func(), err error) {
+	if sup, leave, err = l.openDaemon(ctx); err != nil {
+		return nil, "", nil, err
+	}
+	if admin, err = l.port(); err == nil {
+		sup.SetOptions(func(o *daemon.Options) { o.Args = []string{"--admin-addr", admin, "--pprof"} })
+		err = l.start(ctx, sup)
+	}
+	if err != nil {
+		leave()
+		return nil, "", nil, err
+	}
+	return sup, admin, leave, nil
+}
+
 // port finds an address that nothing listens on.
 func (l *lab) port() (string, error) { return daemon.Port(l.rng.Uint64N(1 << 20)) }
 

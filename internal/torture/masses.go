@@ -3,13 +3,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -18,6 +14,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"pawl/bench"
 	"pawl/internal/record"
 	"pawl/internal/torture/daemon"
 	"pawl/internal/torture/pipe"
@@ -34,19 +31,11 @@ func runMasses(ctx context.Context, args []string) error {
 	leases := l.flags.Int("leases", 100_000, "leases that run out")
 	load := l.flags.Int("load", 8, "connections that enqueue, fetch and ack all the time")
 	ahead := l.flags.Duration("ahead", 40*time.Second, "from the first enqueue to the moment when all ends")
-	sup, leave, err := l.openDaemon(ctx)
+	sup, admin, leave, err := l.startMeasured(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	admin, err := l.port()
-	if err != nil {
-		return err
-	}
-	sup.SetOptions(func(o *daemon.Options) { o.Args = []string{"--admin-addr", admin} })
-	if err := l.start(ctx, sup); err != nil {
-		return err
-	}
 	m := masses{addr: sup.Addr(), end: time.Now().Add(*ahead)}
 	empty := resident(sup.Pid())
 	if err := m.fill(*jobs, *leases); err != nil {
@@ -56,7 +45,7 @@ func runMasses(ctx context.Context, args []string) error {
 		return fmt.Errorf("%w: the enqueues took too long, give more with -ahead", errImpossible)
 	}
 	full := resident(sup.Pid())
-	before, err := turnTimes(ctx, admin)
+	before, err := bench.Scrape(ctx, admin)
 	if err != nil {
 		return err
 	}
@@ -91,7 +80,7 @@ func runMasses(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	after, err := turnTimes(ctx, admin)
+	after, err := bench.Scrape(ctx, admin)
 	if err != nil {
 		return err
 	}
@@ -105,10 +94,12 @@ func runMasses(ctx context.Context, args []string) error {
 	for _, h := range cycles[1:] {
 		all.Merge(h)
 	}
-	stays, p9999, most := after.since(before)
-	text := fmt.Sprintf("all over after %.1f s; critical section: %d stays, p99.99 at most %.3f ms, longest at most %.3f; cycles of others: %d, p99 %.1f ms, longest %.0f; resident %d MB, %d when full, %d before",
-		took.Seconds(), stays, p9999*1000, most*1000, all.TotalCount(), float64(all.ValueAtQuantile(99))/1000, float64(all.Max())/1000, resident(sup.Pid())>>20, full>>20, empty>>20)
-	if *l.bounds && p9999 > 0.002048 {
+	turns, cpu := after[bench.TurnTimes].Since(before[bench.TurnTimes]), after[bench.TurnCPU].Since(before[bench.TurnCPU])
+	late := after[bench.LateTimes].Since(before[bench.LateTimes])
+	text := fmt.Sprintf("all over after %.1f s; critical section: %d stays, p99.99 at most %.3f ms, longest at most %.3f, in processor time %.3f and %.3f; ended after their time at most %.0f ms; cycles of others: %d, p99 %.1f ms, longest %.0f; resident %d MB, %d when full, %d before",
+		took.Seconds(), turns.Count(), turns.Within(0.9999)*1000, turns.Within(1)*1000, cpu.Within(0.9999)*1000, cpu.Within(1)*1000, late.Within(1)*1000,
+		all.TotalCount(), float64(all.ValueAtQuantile(99))/1000, float64(all.Max())/1000, resident(sup.Pid())>>20, full>>20, empty>>20)
+	if *l.bounds && turns.Within(0.9999) > 0.002048 {
 		return l.broken("%s", text)
 	}
 	return l.account(record.Run{Cases: 2**jobs + *leases}, text)
@@ -236,62 +227,6 @@ func (m *masses) watch(ctx context.Context, leases int) (nulls, looks int, err e
 		}
 	}
 	return nulls, looks, context.Cause(ctx)
-}
-
-// histogramOf is the cumulative counts of a Prometheus histogram by bound.
-type histogramOf map[float64]float64
-
-// turnTimes reads how long the critical section was held.
-func turnTimes(ctx context.Context, admin string) (histogramOf, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return nil, err
-	}
-	h := histogramOf{}
-	for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
-		rest, ok := strings.CutPrefix(lines.Text(), `pawl_engine_turn_seconds_bucket{le="`)
-		if !ok {
-			continue
-		}
-		bound, count, _ := strings.Cut(rest, `"} `)
-		upper, err := strconv.ParseFloat(strings.Replace(bound, "+Inf", "Inf", 1), 64)
-		if err != nil {
-			return nil, err
-		}
-		if h[upper], err = strconv.ParseFloat(count, 64); err != nil {
-			return nil, err
-		}
-	}
-	if len(h) == 0 {
-		return nil, errors.New("no pawl_engine_turn_seconds in the metrics")
-	}
-	return h, nil
-}
-
-// since is what was added since before: how many, and the bounds of the buckets
-// in which the 99.99th percentile and the longest lie, in seconds.
-func (h histogramOf) since(before histogramOf) (n int64, p9999, most float64) {
-	total := h[math.Inf(1)] - before[math.Inf(1)]
-	p9999, most = math.Inf(1), math.Inf(1)
-	for upper, count := range h {
-		count -= before[upper]
-		if count >= total*0.9999 {
-			p9999 = min(p9999, upper)
-		}
-		if count >= total {
-			most = min(most, upper)
-		}
-	}
-	return int64(total), p9999, most
 }
 
 // resident is how many bytes of memory a process has, 0 when it cannot be read.

@@ -131,6 +131,8 @@ var histogramMetrics = []struct {
 	{histogramDesc("job_wait_seconds", "From a job's becoming ready to its first delivery."), func(h *engine.Histograms) *engine.Histogram { return &h.WaitSeconds }},
 	{histogramDesc("job_run_seconds", "From a delivery to its acknowledgement."), func(h *engine.Histograms) *engine.Histogram { return &h.RunSeconds }},
 	{histogramDesc("engine_turn_seconds", "One stay in the critical section."), func(h *engine.Histograms) *engine.Histogram { return &h.TurnSeconds }},
+	{histogramDesc("engine_turn_cpu_seconds", "Processor time of one stay in the critical section; only with --pprof."), func(h *engine.Histograms) *engine.Histogram { return &h.TurnCPUSeconds }},
+	{histogramDesc("engine_late_seconds", "From the time of a delay, time to live or lease until it was ended."), func(h *engine.Histograms) *engine.Histogram { return &h.LateSeconds }},
 }
 
 func histogramDesc(name, help string) *prometheus.Desc {
