@@ -158,7 +158,7 @@ func New(opt Options, start Start) (*Engine, error) {
 	}
 	e := &Engine{
 		opt: opt, start: start, log: start.Log, fs: start.FS, st: start.State,
-		clock:     newClock(max(start.State.Now(), state.Millis(start.End.LogTime)), state.Millis(start.End.WallTime)),
+		clock:     newClock(looker(), max(start.State.Now(), state.Millis(start.End.LogTime)), state.Millis(start.End.WallTime)),
 		last:      start.End.LSN,
 		nonces:    mathrand.NewChaCha8(seed),
 		promise:   state.Forever,

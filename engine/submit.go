@@ -190,8 +190,9 @@ func (e *Engine) step(offset state.Millis) {
 	if !e.roomNow(recordRoom) {
 		return // the next stay tries again
 	}
-	e.opt.Logger.Warn("wall clock was set: AT and CRON follow it, leases and delays do not",
-		"by_ms", int64(offset-e.clock.offset))
+	if by := offset - e.clock.offset; by > warnMs || by < -warnMs {
+		e.opt.Logger.Warn("wall clock was set: AT and CRON follow it, leases and delays do not", "by_ms", int64(by))
+	}
 	e.clock.offset = offset
 	e.record(&state.Record{Kind: state.KindClock, At: offset}, nil)
 	e.tally.steps++

@@ -134,8 +134,8 @@ var plants = []plant{
 	},
 	{
 		"leases follow the wall clock", "engine/clock.go",
-		"	now = max(c.last, c.base+state.Millis(t.Sub(c.start)/time.Millisecond))",
-		"	now = max(c.last, state.Millis(t.UnixMilli()))",
+		"	now = max(c.last, c.base+state.Millis((r.mono-c.from)/time.Millisecond))",
+		"	now = max(c.last, state.Millis(r.wall/time.Millisecond))",
 		"layer clock -jumps 8 -drain 20s",
 	},
 	{
