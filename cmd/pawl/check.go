@@ -20,7 +20,7 @@ func checkCommand() subcommand {
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			fs := newFlagSet("check")
 			live := fs.Bool("live", false, "a daemon runs on it: check a copy of hard links beside it")
-			asJSON := fs.Bool("json", false, "print as JSON, for scripts")
+			asJSON := addJSON(fs)
 			return fs, func(ctx context.Context, args []string) error {
 				if err := wantArgs(args, 1, 1); err != nil {
 					return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,7 +18,7 @@ func configCommand() subcommand {
 		group: groupDaemon,
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			set := config.New("config")
-			asJSON := set.Flags().Bool("json", false, "print as JSON")
+			asJSON := addJSON(set.Flags())
 			return set.Flags(), func(_ context.Context, args []string) error {
 				if len(args) > 0 && args[0] != "check" {
 					return usagef("unexpected argument %q, want check or nothing", args[0])
@@ -79,7 +78,5 @@ func printConfigJSON(e *env, set *config.Set) error {
 	for i, o := range set.Options {
 		rows[i] = row{o.Key(), o.Value, o.Origin, o.Reload}
 	}
-	out := json.NewEncoder(e.stdout)
-	out.SetIndent("", "  ")
-	return out.Encode(rows)
+	return printJSON(e.stdout, rows)
 }

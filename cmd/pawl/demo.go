@@ -23,6 +23,7 @@ func demoCommand() subcommand {
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			fs := newFlagSet("demo")
 			lease := fs.Duration("lease", 3*time.Second, "of the worker that disappears")
+			asJSON := addJSON(fs)
 			return fs, func(ctx context.Context, args []string) error {
 				if err := wantArgs(args, 0, 0); err != nil {
 					return err
@@ -30,7 +31,7 @@ func demoCommand() subcommand {
 				if *lease < time.Second {
 					return usagef("--lease: at least 1s, for the daemon has to come back before it ends")
 				}
-				return demonstrate(ctx, e, *lease)
+				return demonstrate(ctx, e, *lease, *asJSON)
 			}
 		},
 	}
@@ -41,6 +42,7 @@ type demo struct {
 	e      *env
 	dir    string
 	addr   string
+	asJSON bool
 	client *client.Client
 	daemon *exec.Cmd
 	ended  chan struct{} // closed when the daemon has
@@ -48,13 +50,13 @@ type demo struct {
 	began  time.Time
 }
 
-func demonstrate(ctx context.Context, e *env, lease time.Duration) (err error) {
+func demonstrate(ctx context.Context, e *env, lease time.Duration, asJSON bool) (err error) {
 	dir, err := os.MkdirTemp("", "pawl-demo-*")
 	if err != nil {
 		return withExit(exitCreate, err)
 	}
 	defer os.RemoveAll(dir)
-	d := &demo{e: e, dir: dir, addr: filepath.Join(dir, "pawl.sock"), began: time.Now()}
+	d := &demo{e: e, dir: dir, addr: filepath.Join(dir, "pawl.sock"), asJSON: asJSON, began: time.Now()}
 	d.client = client.New(client.Options{Addr: d.addr})
 	defer d.client.Close()
 	defer d.kill()
@@ -150,6 +152,10 @@ func (d *demo) fetch(ctx context.Context, lease, wait time.Duration) (client.Del
 }
 
 func (d *demo) say(format string, args ...any) {
+	if d.asJSON {
+		printJSON(d.e.stdout, map[string]any{"after_ms": time.Since(d.began).Milliseconds(), "step": fmt.Sprintf(format, args...)})
+		return
+	}
 	fmt.Fprintf(d.e.stdout, "%7.3f s  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
 }
 

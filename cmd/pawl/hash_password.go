@@ -17,7 +17,9 @@ func hashPasswordCommand() subcommand {
 	return subcommand{
 		name: "hash-password", summary: "read a password from standard input, print the rule that stands for it", group: groupTools,
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
-			return newFlagSet("hash-password"), func(_ context.Context, args []string) error {
+			fs := newFlagSet("hash-password")
+			asJSON := addJSON(fs)
+			return fs, func(_ context.Context, args []string) error {
 				if err := wantArgs(args, 0, 0); err != nil {
 					return err
 				}
@@ -31,6 +33,9 @@ func hashPasswordCommand() subcommand {
 				password := strings.TrimRight(line, "\r\n")
 				if password == "" {
 					return usagef("no password on standard input")
+				}
+				if *asJSON {
+					return printJSON(e.stdout, map[string]any{"rule": fmt.Sprint(acl.NewPassword(password))})
 				}
 				fmt.Fprintln(e.stdout, acl.NewPassword(password))
 				return nil

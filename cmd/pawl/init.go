@@ -14,7 +14,7 @@ func initCommand() subcommand {
 		name: "init", args: "DIR", summary: "make an empty store, for a daemon that runs with --existing", group: groupData,
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			fs := newFlagSet("init")
-			asJSON := fs.Bool("json", false, "print as JSON, for scripts")
+			asJSON := addJSON(fs)
 			return fs, func(_ context.Context, args []string) error {
 				if err := wantArgs(args, 1, 1); err != nil {
 					return err

@@ -13,6 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/spf13/pflag"
+
 	"pawl/client"
 )
 
@@ -22,6 +24,11 @@ func printJSON(w io.Writer, v any) error {
 	out.SetEscapeHTML(false)
 	return out.Encode(v)
 }
+
+// addJSON adds --json to a subcommand that needs no daemon.
+func addJSON(fs *pflag.FlagSet) *bool { return fs.Bool("json", false, jsonUsage) }
+
+const jsonUsage = "print as JSON, for scripts"
 
 // valueJSON is a reply for printJSON: maps become objects in the daemon's
 // order, bytes that are no text become {"base64": …}.

@@ -99,8 +99,7 @@ func printQueues(ctx context.Context, e *env, r *remote, c *client.Client, names
 				continue // forgotten since it was listed
 			}
 			if r.asJSON {
-				o := append(object{{Kind: client.Bulk, Text: "queue"}, {Kind: client.Bulk, Text: page[i]}}, v.Elems...)
-				if err := printJSON(e.stdout, o); err != nil {
+				if err := printJSON(e.stdout, object(v.Elems)); err != nil {
 					return err
 				}
 				continue

@@ -47,7 +47,7 @@ func (r *remote) addFlags() {
 }
 
 // addJSON adds --json.
-func (r *remote) addJSON() { r.fs.BoolVar(&r.asJSON, "json", false, "print as JSON, for scripts") }
+func (r *remote) addJSON() { r.fs.BoolVar(&r.asJSON, "json", false, jsonUsage) }
 
 // options are a client's options as flags and environment say.
 func (r *remote) options() (client.Options, error) {

@@ -13,6 +13,7 @@ import (
 	"pawl/engine"
 	"pawl/recovery"
 	"pawl/state"
+	"pawl/wal"
 )
 
 func repairCommand() subcommand {
@@ -23,6 +24,7 @@ func repairCommand() subcommand {
 			dryRun := fs.Bool("dry-run", false, "only list what would be lost")
 			to := fs.String("to", "", "write the repaired store into this new directory and leave DIR as it is")
 			lost := fs.String("lost", "", "write the lost jobs that can still be read into this file, for pawl load")
+			asJSON := addJSON(fs)
 			return fs, func(ctx context.Context, args []string) error {
 				if err := wantArgs(args, 1, 1); err != nil {
 					return err
@@ -31,7 +33,14 @@ func repairCommand() subcommand {
 				if err != nil {
 					return storeExit(err)
 				}
-				printRepaired(e.stdout, done, args[0], *to, *dryRun)
+				if *asJSON {
+					err = printJSON(e.stdout, repairedJSON(done, *to, *dryRun))
+				} else {
+					printRepaired(e.stdout, done, args[0], *to, *dryRun)
+				}
+				if err != nil {
+					return withExit(exitIO, err)
+				}
 				if *lost != "" {
 					if err := writeLost(*lost, done.Lost); err != nil {
 						return withExit(exitIO, err)
@@ -75,6 +84,58 @@ func printRepaired(w io.Writer, done *recovery.Repaired, dir, to string, dryRun 
 	default:
 		fmt.Fprintf(w, "%s is repaired, history %d; as it was, it is kept as %s\n", dir, done.Identity.History, done.Kept)
 	}
+}
+
+// repairReport is what --json prints. LSNs are 0 where they are not known.
+type repairReport struct {
+	Needed   bool            `json:"needed"`
+	DryRun   bool            `json:"dry_run"`
+	Damage   []repairDamage  `json:"damage"`
+	Lost     []repairLostJob `json:"lost"`
+	Finished []string        `json:"finished"` // by what was lost, so not brought back
+	Jobs     uint64          `json:"jobs"`     // kept
+	LSN      wal.LSN         `json:"lsn"`      // of the last group kept
+	History  uint32          `json:"history"`
+	Store    any             `json:"store,omitempty"` // directory, when another than the one read
+	Kept     string          `json:"kept,omitempty"`  // what the damaged store is called now
+}
+
+type repairDamage struct {
+	Why   string  `json:"why"`
+	First wal.LSN `json:"first_lsn"`
+	Last  wal.LSN `json:"last_lsn"`
+}
+
+type repairLostJob struct {
+	ID       string `json:"id"`    // empty: not known
+	Queue    any    `json:"queue"` // empty: not known
+	Guessed  bool   `json:"queue_guessed"`
+	Enqueued int64  `json:"enqueued_at"`
+	Why      string `json:"why"`
+}
+
+func repairedJSON(done *recovery.Repaired, to string, dryRun bool) repairReport {
+	r := repairReport{
+		Needed: done.Needed, DryRun: dryRun, Jobs: done.Jobs, LSN: done.LSN, History: done.Identity.History, Kept: done.Kept,
+		Damage: []repairDamage{}, Lost: []repairLostJob{}, Finished: []string{},
+	}
+	if to != "" && done.Needed && !dryRun {
+		r.Store = textJSON(to)
+	}
+	for _, lost := range done.Damage {
+		r.Damage = append(r.Damage, repairDamage{lost.Why.Error(), lost.First, lost.Last})
+	}
+	for _, job := range done.Lost {
+		line := repairLostJob{Queue: textJSON(job.Queue), Guessed: job.QueueGuessed, Enqueued: int64(job.Enqueued), Why: job.Why}
+		if job.ID != (state.JobID{}) {
+			line.ID = job.ID.String()
+		}
+		r.Lost = append(r.Lost, line)
+	}
+	for _, id := range done.Finished {
+		r.Finished = append(r.Finished, id.String())
+	}
+	return r
 }
 
 func lostID(job recovery.LostJob) string {

@@ -21,6 +21,7 @@ func restoreCommand() subcommand {
 			at := fs.String("at", "", "the moment, as 2026-11-28T15:04:05Z, 2026-11-28 15:04:05 (local time), or a time ago, as 90m")
 			lsn := fs.Uint64("lsn", 0, "or the last group (LSN) to keep; pawl dump shows them")
 			live := fs.Bool("live", false, "a daemon runs on DIR: read a copy of hard links beside it")
+			asJSON := addJSON(fs)
 			return fs, func(ctx context.Context, args []string) (err error) {
 				if err := wantArgs(args, 1, 1); err != nil {
 					return err
@@ -40,6 +41,9 @@ func restoreCommand() subcommand {
 				done, err := recovery.Restore(ctx, opt)
 				if err != nil {
 					return storeExit(err)
+				}
+				if *asJSON {
+					return printJSON(e.stdout, map[string]any{"restored": textJSON(*to), "lsn": done.LSN, "at": done.At.UnixMilli(), "jobs": done.Jobs, "store": done.Identity.ID.String(), "history": done.Identity.History})
 				}
 				fmt.Fprintf(e.stdout, "restored group %d of %s with %d jobs to %s, history %d of store %s\n",
 					done.LSN, done.At.UTC().Format(time.RFC3339), done.Jobs, *to, done.Identity.History, done.Identity.ID)

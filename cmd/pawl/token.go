@@ -25,7 +25,7 @@ func tokenCommand() subcommand {
 			fs.StringVar(&t.base, "admin", "http://127.0.0.1:7778", "URL of the admin address (PAWL_ADMIN)")
 			fs.StringVar(&t.user, "user", "", "log in as (PAWL_ADMIN_USER); the password is taken from PAWL_ADMIN_PASSWORD")
 			fs.StringVar(&t.pool, "pool", "", "pool, the default one when left out")
-			fs.BoolVar(&t.asJSON, "json", false, "print as JSON, for scripts")
+			fs.BoolVar(&t.asJSON, "json", false, jsonUsage)
 			return fs, t.run
 		},
 	}
@@ -110,7 +110,7 @@ func (t *tokenTool) call(ctx context.Context, method, path string, query url.Val
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return withExit(exitNoServer, err)
+		return withExit(exitNoServer, fmt.Errorf("%w; is the daemon running (pawl serve), is --admin right?", err))
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))

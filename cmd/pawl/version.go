@@ -34,7 +34,7 @@ func versionCommand() subcommand {
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			fs := newFlagSet("version")
 			short := fs.Bool("short", false, "the version only")
-			asJSON := fs.Bool("json", false, "print as JSON, for scripts")
+			asJSON := addJSON(fs)
 			return fs, func(_ context.Context, args []string) error {
 				if err := wantArgs(args, 0, 0); err != nil {
 					return err

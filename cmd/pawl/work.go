@@ -37,6 +37,7 @@ func workCommand() subcommand {
 			fs.DurationVar(&w.limit, "time-limit", 0, "end a command that runs longer, the job has failed; 0 is no limit")
 			fs.DurationVar(&w.grace, "grace", 30*time.Second, "how long commands may go on after SIGTERM; then they are ended and their jobs given back untouched")
 			fs.IntVar(&w.maxJobs, "max-jobs", 0, "stop after this many jobs, 0 is never")
+			fs.BoolVar(&w.asJSON, "json", false, "print each line of a command and each command's end as an object, and log as JSON")
 			fs.BoolVar(&w.untilEmpty, "until-empty", false, "stop when the queues have no job that is ready or leased, by whomever")
 			w.remote = addRemote(e, fs)
 			return fs, w.run
@@ -55,6 +56,7 @@ type worker struct {
 	grace       time.Duration
 	maxJobs     int
 	untilEmpty  bool
+	asJSON      bool
 
 	queues  []string
 	command []string
@@ -78,6 +80,9 @@ func (w *worker) run(ctx context.Context, args []string) error {
 		return usageError{err}
 	}
 	w.log = slog.New(slog.NewTextHandler(w.e.stderr, nil))
+	if w.asJSON {
+		w.log = slog.New(slog.NewJSONHandler(w.e.stderr, nil))
+	}
 	options, err := w.remote.options()
 	if err != nil {
 		return err
@@ -144,9 +149,10 @@ func (w *worker) handle(ctx context.Context, job *client.Delivery) error {
 	ownGroup(cmd)
 	cmd.Stdin = bytes.NewReader(job.Payload)
 	cmd.Env = append(os.Environ(), jobEnv(job)...)
-	stdout := &lines{to: w.e.stdout, mu: &w.outMu}
-	stderr := &lines{to: w.e.stderr, mu: &w.outMu}
+	stdout := &lines{print: w.passOn(w.e.stdout, job.ID, "stdout")}
+	stderr := &lines{print: w.passOn(w.e.stderr, job.ID, "stderr")}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
+	began := time.Now()
 	err := cmd.Run()
 	stdout.end()
 	stderr.end()
@@ -154,22 +160,70 @@ func (w *worker) handle(ctx context.Context, job *client.Delivery) error {
 	if errors.Is(err, syscall.EPIPE) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
 		err = nil
 	}
+	result, err := w.verdict(ctx, limited, err, stderr.last(), cmd)
+	if w.asJSON {
+		end := workEnd{Event: "end", Job: job.ID, Queue: textJSON(job.Queue), Attempt: job.Attempt, Result: result, Took: time.Since(began).Milliseconds()}
+		if err != nil {
+			end.Reason = textJSON(err.Error())
+		}
+		w.outMu.Lock()
+		defer w.outMu.Unlock()
+		printJSON(w.e.stdout, end)
+	}
+	return err
+}
+
+// workEnd is what --json says when a command has ended, before its job is given
+// back.
+type workEnd struct {
+	Event   string `json:"event"` // "end"
+	Job     string `json:"job"`
+	Queue   any    `json:"queue"`
+	Attempt int    `json:"attempt"`
+	Result  string `json:"result"` // done, failed, discarded or broken off
+	Took    int64  `json:"took_ms"`
+	Reason  any    `json:"reason,omitempty"`
+}
+
+// workLine is a line that a command has printed.
+type workLine struct {
+	Event  string `json:"event"` // "line"
+	Job    string `json:"job"`
+	Stream string `json:"stream"` // stdout or stderr
+	Line   any    `json:"line"`
+}
+
+// passOn is where the lines of a command's stream go.
+func (w *worker) passOn(to io.Writer, job, stream string) func(line []byte) {
+	return func(line []byte) {
+		w.outMu.Lock()
+		defer w.outMu.Unlock()
+		if w.asJSON {
+			printJSON(w.e.stdout, workLine{"line", job, stream, textJSON(string(line))})
+			return
+		}
+		to.Write(append(line, '\n'))
+	}
+}
+
+// verdict is what the end of a command means for its job: nil is done.
+func (w *worker) verdict(ctx, limited context.Context, err error, lastLine string, cmd *exec.Cmd) (result string, _ error) {
 	switch {
 	case err == nil:
-		return nil
+		return "done", nil
 	case ctx.Err() != nil: // stopped, or the lease is lost: no verdict on the job
-		return fmt.Errorf("broken off: %w", context.Cause(ctx))
+		return "broken off", fmt.Errorf("broken off: %w", context.Cause(ctx))
 	case limited.Err() != nil:
-		return fmt.Errorf("took longer than %v", w.limit)
+		return "failed", fmt.Errorf("took longer than %v", w.limit)
 	}
 	reason := err.Error()
-	if last := stderr.last(); last != "" {
-		reason += ": " + last
+	if lastLine != "" {
+		reason += ": " + lastLine
 	}
 	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == workBury {
-		return client.Discard(errors.New(reason))
+		return "discarded", client.Discard(errors.New(reason))
 	}
-	return errors.New(reason)
+	return "failed", errors.New(reason)
 }
 
 // jobEnv is what a command can know of its job besides the payload.
@@ -202,12 +256,12 @@ func plainName(s string) bool {
 }
 
 // lines passes whole lines on, so that commands that run at the same time do
-// not mix theirs. It remembers the last one. Lines are cut at 64 KiB.
+// not mix theirs. It remembers the last one that is not empty. Lines are cut at
+// 64 KiB.
 type lines struct {
-	to   io.Writer
-	mu   *sync.Mutex
-	part []byte
-	tail string
+	print func(line []byte) // may append to line, and does not keep it
+	part  []byte
+	tail  string
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -216,22 +270,25 @@ func (l *lines) Write(p []byte) (int, error) {
 		l.part = append(l.part, line...)
 		rest = more
 		if found || len(l.part) > 64<<10 {
-			l.end()
+			l.line()
 		}
 	}
 	return len(p), nil
 }
 
+func (l *lines) line() {
+	if len(l.part) > 0 {
+		l.tail = string(l.part)
+	}
+	l.print(l.part)
+	l.part = l.part[:0]
+}
+
 // end passes on what stands without a line end.
 func (l *lines) end() {
-	if len(l.part) == 0 {
-		return
+	if len(l.part) > 0 {
+		l.line()
 	}
-	l.tail = string(l.part)
-	l.mu.Lock()
-	l.to.Write(append(l.part, '\n'))
-	l.mu.Unlock()
-	l.part = l.part[:0]
 }
 
 // last is the last line, at most 200 bytes of it.
