@@ -1,6 +1,7 @@
 package lmstfy
 
 import (
+	"errors"
 	"net/http"
 
 	"pawl/engine"
@@ -58,10 +59,10 @@ func (s *Server) head(c *call, pool string, place state.Place) (view engine.JobV
 			return view, false, false
 		}
 		view = peek.Jobs[0]
-		switch err := c.engine.LoadView(&view); err {
-		case nil:
+		switch err := c.engine.LoadView(&view); {
+		case err == nil:
 			return view, true, false
-		case engine.ErrDamaged:
+		case errors.Is(err, engine.ErrDamaged):
 			if place == state.Dead {
 				return view, true, false // shown by its ID only
 			}

@@ -448,10 +448,28 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// flaky is an engine whose first Load fails.
+// flaky is an engine whose first Load or LoadView fails.
 type flaky struct {
 	*engine.Engine
 	err error
+}
+
+// errRotten is the kind of error that a rotten body makes.
+var errRotten = fmt.Errorf("%w: generation 1 at 4711: checksum", engine.ErrDamaged)
+
+func (f *flaky) LoadView(v *engine.JobView) error {
+	err := f.err
+	if f.err = nil; err == nil {
+		return f.Engine.LoadView(v)
+	}
+	f.Engine.ForgetView(v)
+	if v.Place != state.Dead {
+		take := &engine.Fetch{Queues: [][]byte{[]byte(v.Queue)}, LeaseMs: 1000}
+		f.Engine.Do(take)
+		f.Engine.Forget(&take.Jobs[0])
+		f.Engine.Do(&engine.Bury{Lease: take.Jobs[0].Lease, Reason: []byte("DAMAGED")})
+	}
+	return err
 }
 
 func (f *flaky) Load(d *engine.Delivery) error {
@@ -459,7 +477,7 @@ func (f *flaky) Load(d *engine.Delivery) error {
 	if f.err = nil; err == nil {
 		return f.Engine.Load(d)
 	}
-	if err == engine.ErrDamaged {
+	if errors.Is(err, engine.ErrDamaged) {
 		f.Engine.Forget(d)
 		f.Engine.Do(&engine.Bury{Lease: d.Lease, Reason: []byte("DAMAGED")})
 	} else {
@@ -495,12 +513,33 @@ func TestBodyThatCannotBeRead(t *testing.T) {
 		if got.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
 		}
-		f.err = engine.ErrDamaged
+		f.err = errRotten
 		if got := data(send(t, s.public, "GET", "/api/ns/q", "")); got != "b" {
 			t.Errorf("got %q, want the job behind the damaged one", got)
 		}
 		if got := data(send(t, s.public, "GET", "/api/ns/q?count=3", "")); got != "c" {
 			t.Errorf("got %q, want the last one", got)
+		}
+	})
+}
+
+// TestPeekAtRottenBody: a peek passes over a job that turns out to be rotten, and
+// shows one that is dead already by its ID.
+func TestPeekAtRottenBody(t *testing.T) {
+	bubble(t, lmstfy.Options{SkipTokens: true}, func(t *testing.T, s *shop) {
+		for _, body := range []string{"rotten", "sound"} {
+			s.want(send(t, s.public, "PUT", "/api/ns/q", body), 201, published)
+		}
+		f := &flaky{Engine: s.engine, err: errRotten}
+		if err := s.server.SetEngine(f); err != nil {
+			t.Fatal(err)
+		}
+		if got := send(t, s.public, "GET", "/api/ns/q/peek", ""); got.status != 200 || !strings.Contains(got.body, `"data":"c291bmQ="`) {
+			t.Errorf("got %d %s, want the job behind the rotten one", got.status, got.body)
+		}
+		f.err = errRotten
+		if got := send(t, s.public, "GET", "/api/ns/q/deadletter", ""); got.status != 200 || !strings.Contains(got.body, `"deadletter_size":1`) {
+			t.Errorf("got %d %s, want the rotten one among the dead", got.status, got.body)
 		}
 	})
 }
