@@ -353,7 +353,8 @@ func (p *poller) read(c *conn) {
 	c.lastFull = n == len(space)
 	for !c.closing && c.step() && !c.b.full() {
 	}
-	if c.lastFull || c.b.full() || err == unix.EINTR {
+	// A FETCH that may wait ends the pass; if it need not, the rest is for the next.
+	if c.lastFull || c.b.full() || err == unix.EINTR || c.rest.wait > 0 {
 		p.mu.Lock()
 		c.again = true
 		p.mu.Unlock()

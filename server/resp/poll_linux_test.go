@@ -60,6 +60,29 @@ func (d *daemon) polled(want int64) {
 	d.until(fmt.Sprintf("%d are with the poller", want), func() bool { return d.s.Numbers().Polled == want })
 }
 
+// Behind a FETCH that may wait, and has its job at once, the rest of the pipeline
+// is done, although nothing more comes from the client.
+func TestPollerGoesOnBehindFetchWait(t *testing.T) {
+	if portable {
+		t.Skip("there is no poller")
+	}
+	d, _ := startFake(t, resp.Options{})
+	c := d.dial()
+	d.until("the poller has it", func() bool {
+		c.expect("+PONG", "PING")
+		return d.s.Numbers().Polled == 1
+	})
+	c.do("ENQUEUE", "q", "x")
+	c.do("ENQUEUE", "q", "y")
+	wait := command("FETCH", "q", "1000", "WAIT", "1000")
+	c.send(wait + command("STATS", "q") + wait + command("PING"))
+	for _, want := range []string{`"x"`, `"processing" 1`, `"y"`, "+PONG"} {
+		if got := c.reply(); !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // A connection that sends plain commands comes to the poller, and leaves it for
 // all others.
 func TestPollerTakesPlainCommandsOnly(t *testing.T) {
