@@ -24,6 +24,7 @@ type shop struct {
 	opt engine.Options
 	log wal.Options
 	e   *engine.Engine
+	wal *wal.Log // the engine's, to look at
 }
 
 // openShop opens an engine on a new directory.
@@ -75,6 +76,7 @@ func (s *shop) tryOpen() error {
 		store.Close()
 		return err
 	}
+	s.wal = log
 	s.e, err = engine.New(s.opt, engine.Start{
 		State: store.State, Log: log, End: store.End,
 		FS: s.fs, Dir: store.Dir, LogDir: store.LogDir(), SnapshotDir: store.SnapshotDir(),

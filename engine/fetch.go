@@ -125,17 +125,18 @@ func (e *Engine) lease(j *state.Job, span state.Millis) Delivery {
 // their queues, untouched, the last of them first, so that the order is kept.
 // It counts as no failure. What cannot be given back, because its lease is over
 // or the log is full, is not lost: its lease runs out.
-func (e *Engine) Undeliver(jobs []Delivery) LSN {
+func (e *Engine) Undeliver(jobs []Delivery) LSN { return e.giveBack(jobs, e.room) }
+
+// giveBack is Undeliver with room made by room; its first refusal ends it.
+func (e *Engine) giveBack(jobs []Delivery, room func(n int) error) LSN {
 	for i := range jobs {
 		e.dropBody(&jobs[i].body)
 	}
 	if !e.enter() {
 		return LSN(e.down.Load())
 	}
-	for i := len(jobs) - 1; i >= 0; i-- {
-		if e.release(&Release{Lease: jobs[i].Lease}) != nil && e.down.Load() != 0 {
-			break
-		}
+	for i := len(jobs) - 1; i >= 0 && room(recordRoom) == nil; i-- {
+		_ = e.release(&Release{Lease: jobs[i].Lease}) // there is room, so its lease is over
 	}
 	return e.leave()
 }

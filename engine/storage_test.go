@@ -189,6 +189,44 @@ func TestHungDisk(t *testing.T) {
 	})
 }
 
+// Who gives up on a disk that hangs leaves nothing behind when it answers again:
+// no job leased to nobody, and no generation held for a body that nobody reads.
+func TestGivingUpLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &hangingFS{FS: waltest.NewDisk()}
+		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10, IdleAfter: 1000 * time.Hour}}
+		s.open()
+		defer s.close()
+		for _, payload := range []string{"one", "two", "three"} {
+			s.enqueue("mail", payload)
+		}
+		id := s.enqueue("other", "seen")
+		release := disk.hang()
+		leader := make(chan error, 1)
+		go func() { leader <- s.e.Do(&engine.Drain{On: false}, &engine.Enqueue{Queue: key("busy")}) }()
+		synctest.Wait()
+		cmds := []engine.Command{
+			&engine.Fetch{Queues: [][]byte{key("mail")}, LeaseMs: 3_600_000, Count: 2},
+			&engine.JobGet{ID: id},
+			&engine.QueuePeek{Queue: key("other"), Place: state.Ready},
+		}
+		if err := s.e.Do(cmds...); err != engine.ErrUnanswered {
+			t.Errorf("got %v, want ErrUnanswered", err)
+		}
+		release()
+		if err := <-leader; err != nil {
+			t.Errorf("leader: %v", err)
+		}
+		s.wantCounts("mail", 3, 0, 0, 0)
+		for _, g := range s.wal.Generations() {
+			if g.Holds != 0 {
+				t.Errorf("generation %d is held %d times", g.Generation, g.Holds)
+			}
+		}
+		s.want("mail", "one")
+	})
+}
+
 // gatedFS lets the log make generations only while its gate is open.
 type gatedFS struct {
 	vfs.FS

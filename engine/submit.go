@@ -66,8 +66,45 @@ func (e *Engine) refusal() error {
 	return ErrFailed
 }
 
-// Do is Submit and Wait. It returns what Wait says, not the commands' errors.
-func (e *Engine) Do(cmds ...Command) error { return e.Wait(e.Submit(cmds...)) }
+// Do is Submit and Wait, and Abandon where Wait fails. It returns what Wait says,
+// not the commands' errors.
+func (e *Engine) Do(cmds ...Command) error {
+	err := e.Wait(e.Submit(cmds...))
+	if err != nil {
+		e.Abandon(cmds...)
+	}
+	return err
+}
+
+// Abandon lets go of what the answers of cmds hold, which nobody will see because
+// Wait has returned an error: the jobs that a Fetch took go back to the heads of
+// their queues, for on a disk that only hung they are leased to nobody; and the
+// holds of views are dropped. It never waits; a job for whose record there is no
+// room stays leased until its time is over.
+func (e *Engine) Abandon(cmds ...Command) {
+	for _, cmd := range cmds {
+		if cmd.Err() != nil {
+			continue // it has no answer
+		}
+		switch c := cmd.(type) {
+		case *Fetch:
+			if len(c.Jobs) > 0 {
+				e.giveBack(c.Jobs, func(n int) error {
+					if !e.roomNow(n) {
+						return ErrHung
+					}
+					return nil
+				})
+			}
+		case *JobGet:
+			e.dropBody(&c.Job.body)
+		case *QueuePeek:
+			for i := range c.Jobs {
+				e.dropBody(&c.Jobs[i].body)
+			}
+		}
+	}
+}
 
 // prepare does what needs no state before the critical section.
 func (e *Engine) prepare(cmd Command) {

@@ -260,6 +260,7 @@ func (c *apiCall) read(v any) error {
 // do submits commands, waits, and gives the first refusal.
 func (c *apiCall) do(cmds ...engine.Command) error {
 	if err := c.engine.Wait(c.engine.Submit(cmds...)); err != nil {
+		c.engine.Abandon(cmds...)
 		return err
 	}
 	for _, cmd := range cmds {

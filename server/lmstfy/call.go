@@ -167,6 +167,7 @@ func requestID(now time.Time) (text [state.JobIDLen]byte) {
 // command, is at fault, and the reply has been made.
 func (c *call) do(cmds ...engine.Command) bool {
 	if err := c.engine.Wait(c.engine.Submit(cmds...)); err != nil {
+		c.engine.Abandon(cmds...)
 		c.storage(err)
 		return false
 	}

@@ -41,6 +41,7 @@ func (s *Server) consume(c *call) {
 		c.fetch = engine.Fetch{Queues: queues, LeaseMs: millis(o.ttr), Count: o.count}
 		end, err := s.fetch(&w)
 		if err != nil {
+			c.engine.Abandon(&c.fetch)
 			c.storage(err)
 			return
 		}

@@ -56,6 +56,11 @@ func (g guarded) Undeliver(jobs []engine.Delivery) engine.LSN {
 	return g.Engine.Undeliver(jobs)
 }
 
+func (g guarded) Abandon(cmds ...engine.Command) {
+	defer EndOnPanic()
+	g.Engine.Abandon(cmds...)
+}
+
 func (g guarded) LoadView(v *engine.JobView) error {
 	defer EndOnPanic()
 	return g.Engine.LoadView(v)

@@ -36,6 +36,7 @@ type Engine interface {
 	Cancel(w *engine.Waiter) bool
 	Load(d *engine.Delivery) error
 	Undeliver(jobs []engine.Delivery) engine.LSN
+	Abandon(cmds ...engine.Command)
 	LoadView(v *engine.JobView) error
 	ForgetView(v *engine.JobView)
 	Purge(ctx context.Context, p *engine.QueuePurge) error

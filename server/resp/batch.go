@@ -199,6 +199,7 @@ func (c *conn) conclude(entries []entry, err error) {
 		case e.cmd == nil:
 			b.out.buf = append(b.out.buf, b.side.buf[e.from:e.to]...)
 		case err != nil:
+			c.abandon(e.cmd)
 			c.failError(err)
 		case e.cmd.Err() != nil:
 			c.failError(e.cmd.Err())

@@ -82,6 +82,7 @@ func (c *conn) block(f *engine.Fetch, wait time.Duration, fm form) {
 // answerFetch replies with what f was given, once that is durable.
 func (c *conn) answerFetch(f *engine.Fetch, lsn engine.LSN, fm form) {
 	if err := c.wait(lsn); err != nil {
+		c.abandon(f)
 		c.failError(err)
 		return
 	}

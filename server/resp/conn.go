@@ -576,6 +576,13 @@ func (c *conn) flush() {
 	c.endTurn()
 }
 
+// abandon is the engine's, likewise: after wait has failed.
+func (c *conn) abandon(cmds ...engine.Command) {
+	c.inEngine = true
+	c.engine().Abandon(cmds...)
+	c.inEngine = false
+}
+
 // push writes the replies that are ready, or the part of one that is. Deliveries whose reply did not get
 // out are given back.
 func (c *conn) push() {

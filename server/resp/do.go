@@ -13,6 +13,7 @@ import (
 // been told.
 func (c *conn) do(cmds ...engine.Command) bool {
 	if err := c.wait(c.submit(cmds...)); err != nil {
+		c.abandon(cmds...)
 		c.failError(err)
 		return false
 	}

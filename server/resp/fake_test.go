@@ -122,6 +122,14 @@ func (f *fakeEngine) Wait(engine.LSN) error {
 
 func (f *fakeEngine) Pressed() bool { return false }
 
+func (f *fakeEngine) Abandon(cmds ...engine.Command) {
+	for _, cmd := range cmds {
+		if c, ok := cmd.(*engine.Fetch); ok && len(c.Jobs) > 0 {
+			f.Undeliver(c.Jobs)
+		}
+	}
+}
+
 func (f *fakeEngine) Await(c *engine.Fetch) (*engine.Waiter, engine.LSN) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

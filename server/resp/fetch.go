@@ -173,7 +173,11 @@ func (c *conn) load(f *engine.Fetch) []engine.Delivery {
 	}
 	for tries := 0; damaged > 0 && tries < maxDamaged; tries++ {
 		again := engine.Fetch{Queues: f.Queues, LeaseMs: f.LeaseMs, Count: damaged}
-		if c.wait(c.submit(&again)) != nil || again.Err() != nil || len(again.Jobs) == 0 {
+		if c.wait(c.submit(&again)) != nil {
+			c.abandon(&again)
+			break
+		}
+		if again.Err() != nil || len(again.Jobs) == 0 {
 			break
 		}
 		damaged = 0

@@ -360,6 +360,35 @@ func TestStorageFailureReachesEveryReply(t *testing.T) {
 	}
 }
 
+// Jobs that were handed out go back when it cannot be said whether that is
+// durable: nobody hears of their leases.
+func TestJobsOfUnknownOutcomeGoBack(t *testing.T) {
+	d, f := startFake(t, resp.Options{})
+	c, waiting := d.dial(), d.dial()
+	waiting.send(command("FETCH", "w", "1000", "WAIT", "3600000"))
+	d.until("it waits", func() bool { return d.s.Numbers().Blocked == 1 })
+	for range 3 {
+		c.do("ENQUEUE", "q", "x")
+	}
+	f.mu.Lock()
+	f.waitErr = engine.ErrUnanswered
+	f.mu.Unlock()
+	c.send(command("FETCH", "q", "1000", "COUNT", "2") + command("FETCH", "q", "1000", "WAIT", "1000") + command("ENQUEUE", "w", "x"))
+	for range 3 {
+		if got := c.reply(); !strings.HasPrefix(got, "-UNKNOWN") {
+			t.Errorf("got %s, want UNKNOWN", got)
+		}
+	}
+	if got := waiting.reply(); !strings.HasPrefix(got, "-UNKNOWN") {
+		t.Errorf("who waited: got %s, want UNKNOWN", got)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.returned) != 4 {
+		t.Errorf("%d jobs went back, want 4", len(f.returned))
+	}
+}
+
 var errFake = errors.New("no word for this")
 
 // A job whose body is rotten is passed; one that cannot be read now is not lost.

@@ -111,6 +111,7 @@ func cmdJobDelete(c *conn, args [][]byte) {
 		}
 		get := engine.JobGet{ID: id}
 		if err := c.wait(c.submit(&get)); err != nil {
+			c.abandon(&get)
 			line, _ := replyError(err)
 			c.fail(line)
 			return

@@ -40,6 +40,7 @@ type Engine interface {
 	Load(d *engine.Delivery) error
 	Pressed() bool
 	Undeliver(jobs []engine.Delivery) engine.LSN
+	Abandon(cmds ...engine.Command)
 	LoadView(v *engine.JobView) error
 	ForgetView(v *engine.JobView)
 	Purge(ctx context.Context, p *engine.QueuePurge) error
