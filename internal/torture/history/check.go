@@ -142,7 +142,7 @@ var Explain = map[string]string{
 	"S6":  "a stale lease is refused once the job was delivered again",
 	"S7":  "IDs: a lease ID is never seen twice, a task ID belongs to one job for ever",
 	"S8":  "no duplicates: one enqueue, or one unique key in its window, makes one job",
-	"S9":  "what was shown stays: a job seen once is there until it is finished",
+	"S9":  "what was shown stays: a job seen or counted once is there until it is finished",
 	"S10": "counts: STATS adds up",
 	"S11": "order: first in, first out within a queue and priority",
 	"S12": "queues are apart: nothing done to one changes another",

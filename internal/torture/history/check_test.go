@@ -123,11 +123,14 @@ func parse(t *testing.T, text string) history.History {
 				op.Dead = true
 			case "quiet":
 				op.Quiet = true
-			case "counts": // ready,processing,dead
+			case "counts": // ready,processing,dead[,leases,heap]
 				var c history.Counts
 				parts := strings.Split(value, ",")
 				c.Ready, c.Processing, c.Dead = num(parts[0]), num(parts[1]), num(parts[2])
 				c.ActiveLeases, c.Heap = c.Processing, c.Processing
+				if len(parts) > 3 {
+					c.ActiveLeases, c.Heap = num(parts[3]), num(parts[4])
+				}
 				op.Count = &c
 			case "code":
 				event.Code = num(value)
@@ -215,6 +218,12 @@ var controls = []struct{ name, what, bad, clean string }{
 	{"S7", "a task ID that changes",
 		"enqueue n=1 at=0-1 job=x\nfetch at=2-3 for=5 n=1 job=y lease=a",
 		"enqueue n=1 at=0-1 job=x\nfetch at=2-3 for=5 n=1 job=x lease=a"},
+	{"S7", "one task ID, another job's payload",
+		"enqueue n=1 at=0-1 job=x\nenqueue n=2 at=0-1 unknown\nfetch at=2-3 for=5 n=2 job=x lease=a",
+		"enqueue n=1 at=0-1 job=x\nenqueue n=2 at=0-1 unknown\nfetch at=2-3 for=5 n=2 job=y lease=a"},
+	{"S8", "finished, and made once more",
+		"enqueue n=1 at=0-1 unknown\nfetch at=2-3 for=5 n=1 job=x lease=a\nack lease=a at=4-5\nfetch at=20-21 for=5 n=1 job=y lease=b",
+		"enqueue n=1 at=0-1 unknown\nfetch at=2-3 for=5 n=1 job=x lease=a\nack lease=a at=4-5"},
 	{"S8", "an enqueue with a lost answer made two",
 		"enqueue n=1 at=0-1 unknown\nfetch at=2-3 for=5 n=1 job=x lease=a\nfetch at=20-21 for=5 n=1 job=y lease=b",
 		"enqueue n=1 at=0-1 unknown\nfetch at=2-3 for=5 n=1 job=x lease=a\nfetch at=20-21 for=5 n=1 job=x lease=b"},
@@ -224,6 +233,24 @@ var controls = []struct{ name, what, bad, clean string }{
 	{"S9", "seen and gone",
 		"enqueue n=1 at=0-1 unknown\nfetch at=2-3 for=5 n=1 lease=a\nkilled at=4" + drained,
 		"enqueue n=1 at=0-1 unknown\nfetch at=2-3 for=5 n=1 lease=a\nkilled at=4\nfetch inc=2 at=10001-10002 for=5 n=1 lease=b" + drained},
+	{"S9", "shown and gone",
+		"enqueue n=1 at=0-1 unknown\npeek n=1 at=2-3\nkilled at=4" + drained,
+		"enqueue n=1 at=0-1 unknown\npeek at=2-3\nkilled at=4" + drained},
+	{"S9", "counted and gone",
+		"enqueue n=1 at=0-1 unknown\nstats at=2-3 counts=1,0,0\nkilled at=4" + drained,
+		"enqueue n=1 at=0-1 unknown\nstats at=2-3 counts=0,0,0\nkilled at=4" + drained},
+	{"S9", "two counted, one there at the end",
+		"enqueue n=1 at=0-1\nenqueue n=2 at=0-1 unknown\nstats at=2-3 counts=2,0,0\nkilled at=4\nfetch inc=2 at=10001-10002 for=5 n=1 lease=b" + drained,
+		"enqueue n=1 at=0-1\nenqueue n=2 at=0-1 unknown\nstats at=2-3 counts=2,0,0\nkilled at=4\nfetch inc=2 at=10001-10002 for=5 n=1 lease=b n=2 lease=c" + drained},
+	{"S9", "counted, and deleted as far as anybody knows",
+		"enqueue n=1 at=0-1 unknown\nstats at=2-3 counts=1,0,0\ndelete n=1 at=4-5 no\nkilled at=6" + drained,
+		"enqueue n=1 at=0-1 unknown\nstats at=2-3 counts=1,0,0\ndelete n=1 at=4-5 unknown\nkilled at=6" + drained},
+	{"S10", "counters that contradict themselves",
+		"enqueue n=1 at=0-1\nstats at=5-6 counts=0,1,0,0,1",
+		"enqueue n=1 at=0-1\nstats at=5-6 counts=0,1,0,1,1"},
+	{"S10", "more leases than deadlines",
+		"enqueue n=1 at=0-1\nstats at=5-6 counts=0,1,0,1,0",
+		"enqueue n=1 at=0-1\nstats at=5-6 counts=0,1,0,1,2"},
 	{"S10", "one job too many at rest",
 		"enqueue n=1 at=0-1\nstats at=5-6 counts=2,0,0",
 		"enqueue n=1 at=0-1\nenqueue n=2 at=0-1 unknown\nstats at=5-6 counts=2,0,0"},
@@ -248,6 +275,9 @@ var controls = []struct{ name, what, bad, clean string }{
 	{"S13", "other bytes",
 		"enqueue n=1 digest=5 at=0-1\nfetch at=2-3 for=5 n=1 digest=6 lease=a",
 		"enqueue n=1 digest=5 at=0-1\nfetch at=2-3 for=5 n=1 digest=5 lease=a"},
+	{"S13", "bytes that no edit wrote",
+		"enqueue n=1 digest=1 at=0-1\nedit n=1 digest=2 at=2-3\nfetch at=4-5 for=5 n=1 digest=3 lease=a",
+		"enqueue n=1 digest=1 at=0-1\nedit n=1 digest=3 at=2-3\nfetch at=4-5 for=5 n=1 digest=3 lease=a"},
 	{"S14", "an answer after a failed sync",
 		"sync-failed at=10\nenqueue n=1 at=61-62",
 		"sync-failed at=10\nenqueue n=1 at=59-60"},
@@ -293,6 +323,9 @@ var controls = []struct{ name, what, bad, clean string }{
 	{"S20", "dead before its time",
 		"enqueue n=1 tries=2 at=0-1\nfetch at=2-3 for=5 n=1 lease=a\nnack lease=a at=4-5\npeek dead n=1 at=6-7",
 		"enqueue n=1 tries=1 at=0-1\nfetch at=2-3 for=5 n=1 lease=a\nnack lease=a at=4-5\npeek dead n=1 at=6-7"},
+	{"S20", "dropped instead of buried",
+		"enqueue n=1 tries=1 at=0-1\nfetch at=2-3 for=5 n=1 lease=a\nnack lease=a at=4-5\npeek dead at=10001-10002" + drained,
+		"enqueue n=1 tries=1 at=0-1\nfetch at=2-3 for=5 n=1 lease=a\nnack lease=a at=4-5\npeek dead n=1 at=10001-10002" + drained},
 	{"S21", "half of a transaction",
 		"enqueue n=1 batch=1 at=0-1 unknown\nenqueue n=2 batch=1 at=0-1 unknown\nkilled at=2\nfetch inc=2 at=10001-10002 for=5 n=1 lease=a" + drained,
 		"enqueue n=1 batch=1 at=0-1 unknown\nenqueue n=2 batch=1 at=0-1 unknown\nkilled at=2\nfetch inc=2 at=10001-10002 for=5 n=1 lease=a n=2 lease=b" + drained},

@@ -48,6 +48,14 @@ func (j *job) created() *Op {
 // seen tells whether any answer showed the job.
 func (j *job) seen() bool { return len(j.grants) > 0 || len(j.shown) > 0 }
 
+// queue is where it was enqueued last, "" if it never was.
+func (j *job) queue() string {
+	if len(j.enqueues) == 0 {
+		return ""
+	}
+	return j.enqueues[len(j.enqueues)-1].Queue
+}
+
 // finishing returns the operations that end the job for good if they happened.
 func (j *job) finishing() []*Op {
 	var ops []*Op

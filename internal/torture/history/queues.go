@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// checkCounts: S10.
+// checkCounts: S10, and S9 for jobs that were counted and not shown.
 func (c *checker) checkCounts() {
 	jobsOf := map[string][]*job{}
 	for _, j := range c.jobs {
@@ -13,9 +13,10 @@ func (c *checker) checkCounts() {
 			jobsOf[j.enqueues[0].Queue] = append(jobsOf[j.enqueues[0].Queue], j)
 		}
 	}
-	lives := map[string]lifetimes{}
+	lives, lasting := map[string]lifetimes{}, map[string]lifetimes{}
 	for queue, jobs := range jobsOf {
 		lives[queue] = newLifetimes(jobs)
+		lasting[queue] = newLifetimes(slices.DeleteFunc(slices.Clone(jobs), c.vanished))
 	}
 	for _, s := range c.ops {
 		if s.Kind != Stats || s.Outcome != OK || s.Count == nil {
@@ -27,6 +28,12 @@ func (c *checker) checkCounts() {
 		}
 		if high := lives[s.Queue].most(s); n.Ready > high {
 			c.report("S10", "%q has %d ready jobs at %v, but at most %d can exist", s.Queue, n.Ready, s.Return, high)
+		}
+		// Without jobs of its own the queue is one of an earlier part.
+		if l, ours := lasting[s.Queue]; ours && c.done {
+			if total, high := n.Ready+n.Processing+n.Dead+max(0, n.Delayed), l.most(s); total > high && total <= lives[s.Queue].most(s) {
+				c.report("S9", "%q held %d jobs at %v (%+v), but no more than %d were there later or finished", s.Queue, total, s.Return, *n, high)
+			}
 		}
 		if !s.Quiet || n.Delayed < 0 {
 			continue
@@ -40,6 +47,14 @@ func (c *checker) checkCounts() {
 			c.report("S10", "%q holds %d jobs at rest at %v (%+v), but between %d and %d exist", s.Queue, total, s.Return, *n, low, high)
 		}
 	}
+}
+
+// vanished tells whether a job, if it ever existed, was gone at the end without
+// a reason. That is no loss where its enqueue had no answer, unless an answer
+// counted it.
+func (c *checker) vanished(j *job) bool {
+	return !j.seen() && j.created() == nil && !c.onlyOfKey(j) && !c.diedOpenly(j) &&
+		!slices.ContainsFunc(j.finishing(), func(op *Op) bool { return op.Outcome != No })
 }
 
 // lifetimes are when the jobs of a queue can have begun to exist, and when they

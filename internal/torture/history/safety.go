@@ -26,6 +26,9 @@ func (c *checker) checkLoss(j *job) {
 	if c.diedOpenly(j) {
 		return
 	}
+	if c.dead[j.queue()] != nil && c.mayHaveDied(j) {
+		c.report("S20", "job %016x had reason to die, but is neither among the dead letters nor anywhere else", j.nonce)
+	}
 	switch {
 	case created != nil:
 		c.report("S1", "job %016x in %q, acknowledged at %v by incarnation %d, was not there at the end and nobody finished it",
@@ -50,19 +53,25 @@ func (c *checker) onlyOfKey(j *job) bool {
 
 // diedOpenly tells whether the job is, or may be, among the dead letters.
 func (c *checker) diedOpenly(j *job) bool {
-	queue, tries := "", 0
-	for _, e := range j.enqueues {
-		queue, tries = e.Queue, max(tries, e.Tries)
-	}
-	if listed := c.dead[queue]; listed != nil {
+	if listed := c.dead[j.queue()]; listed != nil {
 		return listed[j.nonce]
 	}
+	return c.mayHaveDied(j)
+}
+
+// mayHaveDied tells whether anything that was done can have made the job a dead
+// letter.
+func (c *checker) mayHaveDied(j *job) bool {
 	for _, op := range j.ends {
 		if op.Kind == Bury && op.Outcome != No {
 			return true
 		}
 	}
-	return tries > 0 && len(j.grants)+len(c.lost[queue]) >= tries
+	tries := 0
+	for _, e := range j.enqueues {
+		tries = max(tries, e.Tries)
+	}
+	return tries > 0 && len(j.grants)+len(c.lost[j.queue()]) >= tries
 }
 
 // checkOrigin: S2 and S15.
