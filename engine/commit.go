@@ -159,9 +159,6 @@ func (e *Engine) commit() {
 	c.mu.Lock()
 	c.passLead()
 	c.mu.Unlock()
-	if e.postponed.CompareAndSwap(true, false) {
-		e.rouse()
-	}
 }
 
 // companyThatYields is how many a commit must have released for the next leader

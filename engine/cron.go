@@ -173,7 +173,7 @@ const (
 // outside the critical section, and what was found is checked again.
 func (e *Engine) fireCron(due *state.Cron) error {
 	cron := cloneCron(due)
-	wall := e.clock.wall(e.at)
+	wall := e.clock.wall(e.now)
 	key := cronKey{cron.Namespace, cron.Name}
 	schedule, known := e.schedules[key]
 	caught := e.caught[key]
@@ -204,7 +204,7 @@ func (e *Engine) fireCron(due *state.Cron) error {
 		return err
 	}
 	now, ok := e.st.Cron(cron.Namespace, cron.Name)
-	if !ok || now.Next != cron.Next || now.Spec != cron.Spec || now.Zone != cron.Zone || now.Next > e.clock.wall(e.at) {
+	if !ok || now.Next != cron.Next || now.Spec != cron.Spec || now.Zone != cron.Zone || now.Next > e.clock.wall(e.now) {
 		return nil // it was changed meanwhile
 	}
 	if err == nil {

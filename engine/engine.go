@@ -85,17 +85,14 @@ type Engine struct {
 	fs    vfs.FS
 
 	// mu is the critical section. The fields below are guarded by it.
-	mu      sync.Mutex
-	st      *state.State
-	clock   clock
-	entered time.Time     // when the present stay began
-	cpu     time.Duration // threadCPU then, with Options.MeasureCPU
-	now     state.Millis
-	// at is the log time that the state sees: that of the open group if it has
-	// records, for a group has one date, else now. Deadlines are counted from
-	// now, so nothing is early; at is behind it by less than a commit.
-	at        state.Millis
+	mu        sync.Mutex
+	st        *state.State
+	clock     clock
+	entered   time.Time     // when the present stay began
+	cpu       time.Duration // threadCPU then, with Options.MeasureCPU
+	now       state.Millis
 	open      *wal.Group   // nil when there is none
+	dated     state.Millis // log time of the open group: of its first record
 	whole     bool         // a transaction has made room: open must not be sealed before its end
 	sealed    []*wal.Group // oldest first, not yet taken by a leader
 	last      LSN          // of the newest group with records, open or not
@@ -114,7 +111,6 @@ type Engine struct {
 	pending     atomic.Int64  // bytes of groups that are not safe
 	down        atomic.Uint64 // lsnFailed or lsnClosed; 0 while commands are taken
 	damaged     atomic.Uint64
-	postponed   atomic.Bool // a turn waits for the commit under way
 	full        atomic.Bool // new jobs are refused for want of disk
 	limits      limits
 	published   atomic.Pointer[Numbers]

@@ -130,7 +130,7 @@ func (e *Engine) duplicateOf(p *enqueuePlan, o *overlay, queue []byte) (state.Jo
 	if p.queue == 0 {
 		return state.JobID{}, false
 	}
-	return e.st.Unique(p.queue, p.unique, e.at)
+	return e.st.Unique(p.queue, p.unique, e.now)
 }
 
 // mayGrow says whether one more job is welcome: in the store, and in its queue.

@@ -71,16 +71,12 @@ func (e *Engine) take(c *Fetch, queues [][]byte, room func(n int) bool) took {
 			if !ok {
 				break
 			}
-			slot, _ := e.st.NextReady(q, e.at)
+			slot, _ := e.st.NextReady(q, e.now)
 			if slot == 0 {
 				break
 			}
 			j, _ := e.st.Job(slot)
 			if j.Expires != 0 && j.Expires <= e.now {
-				if e.at < e.now {
-					e.seal() // the group's date is before the end of the job
-					continue
-				}
 				if lapsed++; lapsed > maxLapses {
 					return metMany
 				}

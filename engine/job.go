@@ -152,7 +152,7 @@ func (e *Engine) editRun(j *state.Job) error {
 // losesKey says that a dead job comes back without its unique key, because
 // another one has it by now.
 func (e *Engine) losesKey(j *state.Job) bool {
-	return j.Place == state.Dead && e.st.KeyTaken(j.Slot, j.Queue, e.at)
+	return j.Place == state.Dead && e.st.KeyTaken(j.Slot, j.Queue, e.now)
 }
 
 func (e *Engine) editDelay(c *JobEdit, j *state.Job) error {
@@ -202,7 +202,7 @@ func (e *Engine) editMove(c *JobEdit, j *state.Job) error {
 		if q == j.Queue {
 			return nil
 		}
-		if e.st.KeyTaken(j.Slot, q, e.at) {
+		if e.st.KeyTaken(j.Slot, q, e.now) {
 			return ErrUniqueTaken
 		}
 		if j.Place != state.Dead {

@@ -81,7 +81,7 @@ func (e *Engine) redrive(r *QueueRedrive, j *state.Job, to []byte) (moved bool, 
 		return false, err
 	}
 	rec := state.Record{Kind: state.KindRedrive, Slot: j.Slot, Queue: q, Tries: j.Tries}
-	if e.st.KeyTaken(j.Slot, q, e.at) {
+	if e.st.KeyTaken(j.Slot, q, e.now) {
 		if q != j.Queue {
 			return false, nil
 		}

@@ -175,7 +175,7 @@ func (o *overlay) shrink(e *Engine, j *state.Job) {
 	o.dying[j.Slot] = true
 	queue := e.st.QueueKey(j.Queue)
 	o.grow(queue, -1, -int64(j.Size))
-	if j.Unique != (state.Key{}) && e.st.KeyUntil(j.Slot) <= e.at {
+	if j.Unique != (state.Key{}) && e.st.KeyUntil(j.Slot) <= e.now {
 		o.setKey(queue, j.Unique, false)
 	}
 }

@@ -189,6 +189,51 @@ func TestHungDisk(t *testing.T) {
 	})
 }
 
+// A disk at work keeps nothing waiting that time ends: what comes due one
+// millisecond after the other is ready at once, all in the group behind the commit
+// under way, and replay gives every record the time it had.
+func TestTimeGoesOnBesideTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &hangingFS{FS: waltest.NewDisk()}
+		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10, IdleAfter: 1000 * time.Hour}}
+		s.open()
+		defer s.close()
+		const jobs = 20
+		for i := range jobs {
+			s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("later"), Delay: state.Millis(10 + i)})
+		}
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("kept"), Delay: 1000})
+		groups := s.e.Numbers().Groups
+		release := disk.hang()
+		leader := make(chan error, 1)
+		go func() { leader <- s.e.Do(&engine.Enqueue{Queue: key("mail"), Payload: []byte("leader")}) }()
+		synctest.Wait()
+		time.Sleep(9 * time.Millisecond)
+		for range jobs {
+			s.sleep(time.Millisecond)
+		}
+		if ready := s.e.Numbers().Jobs[state.Ready]; ready != jobs+1 {
+			t.Errorf("got %d ready jobs while the disk is at work, want %d", ready, jobs+1)
+		}
+		if late := s.e.Histograms().LateSeconds; late.Count != jobs || late.Sum != 0 {
+			t.Errorf("got %d jobs late by %v s together, want %d and 0", late.Count, late.Sum, jobs)
+		}
+		release()
+		if err := <-leader; err != nil {
+			t.Fatal(err)
+		}
+		s.must(&engine.Stats{Queue: key("mail")})
+		if n := s.e.Numbers().Groups - groups; n != 2 {
+			t.Errorf("got %d groups, want the leader's and the one behind it", n)
+		}
+		before := s.dump()
+		s.reopen()
+		if after := s.dump(); after != before {
+			t.Errorf("after a restart: got\n%s\nwant\n%s", after, before)
+		}
+	})
+}
+
 // Who gives up on a disk that hangs leaves nothing behind when it answers again:
 // no job leased to nobody, and no generation held for a body that nobody reads.
 func TestGivingUpLeavesNothing(t *testing.T) {

@@ -205,20 +205,12 @@ func (e *Engine) tick() {
 		e.cpu = threadCPU()
 	}
 	e.entered, e.now, offset, stepped = e.clock.read()
-	e.setAt()
 	if stepped {
 		e.step(offset)
 	}
 	if e.waiters.again <= e.now {
 		e.waiters.due(e.now)
 		e.serve()
-	}
-}
-
-// setAt makes at the date of the open group, or now where that has no records.
-func (e *Engine) setAt() {
-	if e.open == nil || e.open.Records() == 0 {
-		e.at = e.now
 	}
 }
 
@@ -288,23 +280,24 @@ func (e *Engine) flushOpen() {
 	_ = e.Wait(last) // a failure is told by Failed
 }
 
-// recordRoom is what any record without text takes in a group, at most.
-var recordRoom = wal.RecordBytes(160, 0)
+// recordRoom is what any record without text takes in a group, at most; timeRoom
+// is what the record of the time takes.
+var (
+	recordRoom = wal.RecordBytes(160, 0)
+	timeRoom   = wal.RecordBytes(16, 0)
+)
 
-// room sees to it that records of n bytes go into the open group. Afterwards at
-// is the group's date. It must come before anything is read from the state for
-// a decision, because while the log makes a generation it lets go of the
-// critical section. ErrNoSpace, ErrTooLarge, ErrHung, ErrFailed.
+// room sees to it that records of n bytes go into the open group. It must come
+// before anything is read from the state for a decision, because while the log
+// makes a generation it lets go of the critical section. ErrNoSpace,
+// ErrTooLarge, ErrHung, ErrFailed.
 func (e *Engine) room(n int) error {
 	for {
 		if e.open != nil {
-			if e.open.Records() == 0 {
-				e.at = e.now
-			}
 			if e.whole && e.open.Fits(n) {
 				return nil // what belongs together goes into one group
 			}
-			if e.open.Fits(n) && !e.open.Full() && !e.stale() {
+			if e.open.Fits(n+timeRoom) && !e.open.Full() {
 				return nil
 			}
 			e.seal()
@@ -324,10 +317,7 @@ func (e *Engine) room(n int) error {
 // where the log has none at this moment.
 func (e *Engine) roomNow(n int) bool {
 	if e.open != nil {
-		if e.open.Records() == 0 {
-			e.at = e.now
-		}
-		if e.open.Fits(n) && !e.open.Full() && !e.stale() {
+		if e.open.Fits(n+timeRoom) && !e.open.Full() {
 			return true
 		}
 		e.seal()
@@ -340,28 +330,16 @@ func (e *Engine) openGroup(n int) error {
 	if err != nil {
 		return err
 	}
-	e.open, e.at = g, e.now
+	e.open, e.dated = g, e.now
 	return nil
 }
-
-// stale says that the open group is older than this stay needs to bear: with
-// nothing waiting to be written a new one costs nobody anything.
-func (e *Engine) stale() bool {
-	age := e.now - e.at
-	return e.open.Records() > 0 && (age > maxGroupAge || age > 0 && len(e.sealed) == 0 && !e.commits.busy.Load())
-}
-
-// maxGroupAge bounds how far the state's time may be behind, in milliseconds,
-// when the disk is slow.
-const maxGroupAge state.Millis = 100
 
 // seal ends the open group.
 func (e *Engine) seal() {
 	g := e.open
 	e.open = nil
-	e.log.Seal(g, int64(e.at), int64(e.clock.wall(e.at)))
+	e.log.Seal(g, int64(e.dated), int64(e.clock.wall(e.dated)))
 	e.sealed = append(e.sealed, g)
-	e.at = e.now
 }
 
 // makeRoom waits, outside the critical section, for a generation.
@@ -400,16 +378,27 @@ func (e *Engine) makeRoom(err error, news <-chan struct{}) error {
 // record adds r, with its body, to the open group and applies it. There must be
 // room. It does not keep r.
 func (e *Engine) record(r *state.Record, body []byte) {
+	switch {
+	case e.open.Records() == 0:
+		e.dated = e.now
+	case e.st.Now() < e.now:
+		e.add(&state.Record{Kind: state.KindTime, At: e.now}, nil, e.st.Now())
+	}
+	e.add(r, body, e.now)
+	e.tally.records++
+}
+
+// add adds r to the open group and applies it at now.
+func (e *Engine) add(r *state.Record, body []byte, now state.Millis) {
 	e.head = r.AppendHead(e.head[:0])
 	before := e.open.Bytes()
 	pos := e.open.Add(e.head, body)
 	e.pending.Add(int64(e.open.Bytes() - before))
 	e.last = e.open.LSN()
-	if err := e.st.Apply(r, state.Body(pos), e.at); err != nil {
+	if err := e.st.Apply(r, state.Body(pos), now); err != nil {
 		// The record stands in a group: half of the truth must not be written.
-		panic(fmt.Sprintf("engine: decided what does not fit the state: %v: %+v at %d", err, r, e.at))
+		panic(fmt.Sprintf("engine: decided what does not fit the state: %v: %+v at %d", err, r, now))
 	}
-	e.tally.records++
 }
 
 // takeGroup gives the leader the oldest group that is not written; nil when

@@ -28,7 +28,6 @@ func (e *Engine) Turn() (next time.Duration, never bool) {
 		return 0, true
 	}
 	began := e.entered
-	e.postponed.Store(false)
 	more, err := e.endDue()
 	if e.down.Load() != 0 {
 		e.leave()
@@ -39,18 +38,11 @@ func (e *Engine) Turn() (next time.Duration, never bool) {
 		next, e.promise = noRoomRest, 0
 	case more:
 		next, e.promise = time.Duration(restShare*float64(time.Since(began))), 0
-	case e.postponed.Load():
-		next, e.promise = time.Second, 0 // the commit under way wakes us before
 	default:
 		e.promise = e.nextDue()
 		never = e.promise == state.Forever
 		next = time.Duration(e.promise-e.now) * time.Millisecond
 		next = min(next, longestSleep)
-	}
-	if e.postponed.Load() && !e.commits.busy.Load() {
-		// Nobody leads, so nobody would wake us: lead, and come back.
-		e.postponed.Store(false)
-		more, next = true, 0
 	}
 	lsn := e.leave()
 	if more {
@@ -77,19 +69,9 @@ func (e *Engine) endDue() (more bool, err error) {
 		if err := e.room(recordRoom); err != nil {
 			return false, err
 		}
-		due := e.due(e.at)
+		due := e.due(e.now)
 		if due.Kind == state.DueNothing {
-			if e.at == e.now || e.due(e.now).Kind == state.DueNothing {
-				return false, nil
-			}
-			// The open group is of an earlier millisecond. A new one costs a
-			// sync more, so there must not be many of them.
-			if len(e.sealed) > 0 {
-				e.postponed.Store(true)
-				return false, nil
-			}
-			e.seal()
-			continue
+			return false, nil
 		}
 		if err := e.end(&due); err != nil {
 			return false, err

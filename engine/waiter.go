@@ -242,7 +242,7 @@ func (e *Engine) serveLine(l *line) bool {
 			ws.lookAgain(l, e.now+retryMs)
 			return true
 		}
-		slot, block := e.st.NextReady(q, e.at)
+		slot, block := e.st.NextReady(q, e.now)
 		if slot == 0 {
 			if block.Until != 0 && block.Until != state.Forever {
 				ws.lookAgain(l, max(block.Until, e.now+1))

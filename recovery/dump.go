@@ -154,16 +154,21 @@ func (d *dumper) snapshot(base wal.LSN) error {
 // group prints the records of one group that pass, and applies them.
 func (d *dumper) group(g *wal.Stored) error {
 	var r state.Record
+	now, wall := state.Millis(g.LogTime), state.Millis(g.WallTime-g.LogTime)
+	shown := now
 	for i, stored := range g.Records {
 		if _, err := state.Decode(stored.Head, &r); err != nil {
 			return d.src.misfit(g.Generation, g.Offset, g.LSN, err)
 		}
-		e := event{LSN: g.LSN, Index: i, Generation: g.Generation, Offset: g.Offset, Time: state.Millis(g.WallTime), Kind: kindName(r.Kind)}
+		if r.Kind == state.KindTime {
+			shown = r.At
+		}
+		e := event{LSN: g.LSN, Index: i, Generation: g.Generation, Offset: g.Offset, Time: shown + wall, Kind: kindName(r.Kind)}
 		e.record(&r, stored)
 		passes := !d.filtered()
 		if d.st != nil {
 			before := d.look(r.Slot)
-			if err := applyRecord(d.st, &r, stored.Head, stored.Pos, state.Millis(g.LogTime)); err != nil {
+			if err := applyRecord(d.st, &r, stored.Head, stored.Pos, &now); err != nil {
 				return d.src.misfit(g.Generation, g.Offset, g.LSN, err)
 			}
 			passes = d.about(&e, &r, before) || passes
@@ -341,6 +346,7 @@ var kindNames = [...]string{
 	state.KindKeyRange: "key_range", state.KindCron: "cron", state.KindCronFired: "cron_fired",
 	state.KindCronDelete: "cron_delete", state.KindMeta: "meta", state.KindMetaDelete: "meta_delete",
 	state.KindDrain: "drain", state.KindClock: "clock", state.KindSecret: "secret",
+	state.KindTime: "time",
 }
 
 func kindName(k state.Kind) string {

@@ -123,7 +123,17 @@ func (src *source) recoverState(ctx context.Context) (*state.State, wal.End, err
 		}
 		return nil, wal.End{}, err
 	}
-	return st, end, nil
+	return st, timed(end, st), nil
+}
+
+// timed brings an end, whose times are those of the first record of the last
+// group, to the time of the last record, as the state has it.
+func timed(end wal.End, st *state.State) wal.End {
+	if ahead := int64(st.Now()) - end.LogTime; ahead > 0 {
+		end.LogTime += ahead
+		end.WallTime += ahead
+	}
+	return end
 }
 
 // newestSnapshot loads the newest snapshot that is sound and says of which

@@ -103,6 +103,7 @@ func (r *repairer) extend(b *branch) error {
 		if b.end, err = r.src.looseEnd(g.lsn, int64(g.now), int64(g.wall)); err != nil {
 			return err
 		}
+		b.end = timed(b.end, b.state)
 	}
 	return nil
 }
@@ -120,8 +121,9 @@ func (r *repairer) isHistory(g remains) bool {
 
 func (g *remains) apply(st *state.State) error {
 	var r state.Record
+	now := g.now
 	for _, rec := range g.records {
-		if err := applyRecord(st, &r, rec.Head, rec.Pos, g.now); err != nil {
+		if err := applyRecord(st, &r, rec.Head, rec.Pos, &now); err != nil {
 			return err
 		}
 	}

@@ -224,11 +224,12 @@ func (src *source) applyBatch(st *state.State, b *batch) error {
 	var record state.Record
 	i, from := 0, 0
 	for _, g := range b.groups {
+		now := state.Millis(g.logTime)
 		for ; i < g.end; i++ {
 			s := b.spans[i]
 			head := b.heads[from:s.end]
 			from = s.end
-			if err := applyRecord(st, &record, head, s.pos, state.Millis(g.logTime)); err != nil {
+			if err := applyRecord(st, &record, head, s.pos, &now); err != nil {
 				return src.misfit(g.generation, g.offset, g.lsn, err)
 			}
 			src.report.Records++
@@ -240,8 +241,9 @@ func (src *source) applyBatch(st *state.State, b *batch) error {
 	return nil
 }
 
-// applyRecord decodes one record into r and applies it.
-func applyRecord(st *state.State, r *state.Record, head []byte, pos wal.Pos, now state.Millis) error {
+// applyRecord decodes one record into r and applies it at now, which for the first
+// of a group is the group's date; it moves now on to the time of the next.
+func applyRecord(st *state.State, r *state.Record, head []byte, pos wal.Pos, now *state.Millis) error {
 	at, err := state.Decode(head, r)
 	if err != nil {
 		return err
@@ -249,7 +251,11 @@ func applyRecord(st *state.State, r *state.Record, head []byte, pos wal.Pos, now
 	if at != len(head) || !r.Kind.HasBody() && !pos.IsZero() {
 		return fmt.Errorf("%w: record of kind %d and its body do not go together", state.ErrRecord, r.Kind)
 	}
-	return st.Apply(r, state.Body(pos), now)
+	if err := st.Apply(r, state.Body(pos), *now); err != nil {
+		return err
+	}
+	*now = st.Now()
+	return nil
 }
 
 // misfit is a group whose bytes are sound and whose records are not: damage, or

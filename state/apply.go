@@ -93,6 +93,8 @@ func (s *State) apply(r *Record, body Body) (why string) {
 		s.draining = r.On
 	case KindClock:
 		return s.applyClock(r)
+	case KindTime:
+		return s.applyTime(r)
 	case KindSecret:
 		return s.applySecret(r)
 	default:
@@ -280,6 +282,16 @@ func (s *State) applyClock(r *Record) string {
 		return badTime
 	}
 	s.offset = r.At
+	return ""
+}
+
+// applyTime moves the time on within a group, whose own date is that of its first
+// record. What follows in the group is applied at Now.
+func (s *State) applyTime(r *Record) string {
+	if r.At < s.now || !inTime(r.At) {
+		return badTime
+	}
+	s.now = r.At
 	return ""
 }
 

@@ -187,6 +187,8 @@ func (r *Record) walk(c *coder) {
 		c.begin()
 		flag(c, 0, "on", &r.On)
 		c.end()
+	case KindTime:
+		at()
 	case KindClock:
 		signed(c, "at", &r.At)
 	case KindSecret:

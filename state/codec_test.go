@@ -68,6 +68,7 @@ var records = []struct {
 	{"clock ahead", state.Record{Kind: state.KindClock, At: 1}, "20 02"},
 	{"clock behind", state.Record{Kind: state.KindClock, At: -state.MaxMillis}, "20 fdffffffffff7f"},
 	{"secret", state.Record{Kind: state.KindSecret, Text: []byte("0123456789abcdef")}, "21 10 30313233343536373839616263646566"},
+	{"time", state.Record{Kind: state.KindTime, At: state.MaxMillis}, "22 ffffffffffff3f"},
 }
 
 func unhex(t testing.TB, s string) []byte {
@@ -129,7 +130,7 @@ func TestRecordRefused(t *testing.T) {
 	for _, tt := range []struct{ name, hex, why string }{
 		{"nothing", "", "empty"},
 		{"kind 0", "00", "unknown kind 0"},
-		{"kind of a later version", "22", "unknown kind 34"},
+		{"kind of a later version", "23", "unknown kind 35"},
 		{"no slot 0", "03 00", "bad slot"},
 		{"slot over 32 bits", "03 8080808010", "bad slot"},
 		{"number over 64 bits", "03 ffffffffffffffffffff01", "bad slot"},

@@ -53,13 +53,14 @@ const (
 	KindDrain      Kind = 31 // new jobs are refused, or not any more
 	KindClock      Kind = 32 // wall time is log time + At from now on
 	KindSecret     Kind = 33 // the key of Hash; once, in a store's first group
-	kindEnd        Kind = 34
+	KindTime       Kind = 34 // log time is At from here on
+	kindEnd        Kind = 35
 )
 
 var kindNames = [kindEnd]string{
 	"", "Enqueue", "Lease", "Ack", "Fail", "Release", "Extend", "Range", "WallRange", "Lapse", "Delete", "Bury",
 	"Redrive", "Run", "Delay", "Priority", "Payload", "Move", "Carry", "Queue", "Touch", "Forget", "Settings",
-	"Pause", "Resume", "KeyRange", "Cron", "CronFired", "CronDelete", "Meta", "MetaDelete", "Drain", "Clock", "Secret",
+	"Pause", "Resume", "KeyRange", "Cron", "CronFired", "CronDelete", "Meta", "MetaDelete", "Drain", "Clock", "Secret", "Time",
 }
 
 // String is the kind's name, as in RECORDS.md.

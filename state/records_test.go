@@ -48,7 +48,7 @@ func TestRecordsPage(t *testing.T) {
 			examples++
 		}
 	}
-	if next != state.KindEnd || examples != 5 {
-		t.Errorf("the page has kinds below %d and %d examples, want %d and 5", next, examples, state.KindEnd)
+	if next != state.KindEnd || examples != 6 {
+		t.Errorf("the page has kinds below %d and %d examples, want %d and 6", next, examples, state.KindEnd)
 	}
 }

@@ -123,13 +123,13 @@ var plants = []plant{
 	{
 		"an ack is applied, but not logged", "engine/lease.go",
 		"		e.endLease(slot)\n		c.Done = append(c.Done, true)",
-		"		if err := e.st.Apply(&e.r, state.Body{}, e.at); err != nil {\n			panic(err)\n		}\n		c.Done = append(c.Done, true)",
+		"		if err := e.st.Apply(&e.r, state.Body{}, e.now); err != nil {\n			panic(err)\n		}\n		c.Done = append(c.Done, true)",
 		"layer kill -kills 6",
 	},
 	{
 		"a lease is applied, but not logged", "engine/fetch.go",
 		"	e.record(&e.r, nil)\n	if j.Attempt == 0 {",
-		"	if err := e.st.Apply(&e.r, state.Body{}, e.at); err != nil {\n		panic(err)\n	}\n	if j.Attempt == 0 {",
+		"	if err := e.st.Apply(&e.r, state.Body{}, e.now); err != nil {\n		panic(err)\n	}\n	if j.Attempt == 0 {",
 		"layer kill -kills 6",
 	},
 	{

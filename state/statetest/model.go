@@ -350,6 +350,11 @@ func (m *Model) applyOther(r *state.Record, q *modelQueue) bool {
 		m.Draining = r.On
 	case state.KindClock:
 		m.Offset = r.At
+	case state.KindTime:
+		if r.At < m.Now {
+			return false
+		}
+		m.Now = r.At
 	case state.KindSecret:
 		if m.secret || m.slots.last > 0 {
 			return false

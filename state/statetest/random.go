@@ -57,6 +57,7 @@ func Random(t testing.TB, seed uint64, steps int) {
 		if r.rnd.IntN(1000) == 0 {
 			now += state.IdleFor
 		}
+		now = max(now, r.m.Now) // a Time may have been ahead
 		rec, body := r.step(now)
 		r.apply(rec, body, now)
 		r.compare(r.m.Now)
@@ -312,7 +313,7 @@ func (r *Run) due(now state.Millis) state.Record {
 func (r *Run) other(now state.Millis) state.Record {
 	cron := state.Cron{Namespace: "p/n", Name: string(rune('a' + r.rnd.IntN(3))), Queue: "p/n/a", Payload: []byte("x"), Next: sometimes(r, 2, now)}
 	key := []byte{'a' + byte(r.rnd.IntN(3))}
-	switch r.rnd.IntN(8) {
+	switch r.rnd.IntN(9) {
 	case 0:
 		return state.Record{Kind: state.KindCron, Cron: &cron}
 	case 1:
@@ -327,8 +328,10 @@ func (r *Run) other(now state.Millis) state.Record {
 		return state.Record{Kind: state.KindClock, At: r.m.Offset + state.Millis(r.rnd.IntN(100)-50)}
 	case 6:
 		return state.Record{Kind: state.KindSecret, Text: make([]byte, 16)}
+	case 7:
+		return state.Record{Kind: state.KindTime, At: now + state.Millis(r.rnd.IntN(30)-5)}
 	}
-	return state.Record{Kind: state.Kind(1 + r.rnd.IntN(33)), Slot: r.job(0), Queue: r.queue(), Count: 1, Cause: state.CauseNack, At: 7,
+	return state.Record{Kind: state.Kind(1 + r.rnd.IntN(34)), Slot: r.job(0), Queue: r.queue(), Count: 1, Cause: state.CauseNack, At: 7,
 		Settings: &state.Settings{}, Cron: &cron, Text: []byte("0123456789abcdef"), Place: state.Ready}
 }
 

@@ -119,7 +119,7 @@ func (s *script) run(line string) {
 		"bury": s.bury, "due": s.due, "delete": s.delete, "lapse": s.lapse, "run": s.runJob, "delay": s.delay,
 		"priority": s.priority, "payload": s.payload, "move": s.move, "redrive": s.redrive, "carry": s.carry,
 		"set": s.set, "pause": s.pause, "resume": s.resume, "touch": s.touch, "forget": s.forget,
-		"cron": s.cron, "uncron": s.uncron, "meta": s.meta, "unmeta": s.unmeta, "drain": s.drain, "clock": s.clock, "secret": s.secret,
+		"cron": s.cron, "uncron": s.uncron, "meta": s.meta, "unmeta": s.unmeta, "drain": s.drain, "clock": s.clock, "secret": s.secret, "time": s.time,
 		"job": s.job, "info": s.info, "page": s.page, "dump": s.dump, "earliest": s.earliest, "unique": s.unique,
 	}
 	f := commands[s.args[0]]
@@ -533,6 +533,13 @@ func (s *script) drain() { s.apply(state.Record{Kind: state.KindDrain, On: s.arg
 // clock offset=
 func (s *script) clock() {
 	s.apply(state.Record{Kind: state.KindClock, At: s.millis("offset", 0)})
+}
+
+// time to=
+func (s *script) time() {
+	if s.apply(state.Record{Kind: state.KindTime, At: s.millis("to", 0)}) {
+		s.now = s.s.Now()
+	}
 }
 
 func (s *script) secret() {
