@@ -11,6 +11,9 @@ func (s *State) Apply(r *Record, body Body, now Millis) error {
 	if now < s.now || now > MaxMillis {
 		return misfit(r, "log time goes back or is too large")
 	}
+	if len(s.late) >= lateMost {
+		s.orderLate() // between records: all jobs are where they belong
+	}
 	// Nothing reads s.now before all checks are over but what is given now, so a
 	// refused record must put it back.
 	before := s.now

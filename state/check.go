@@ -5,7 +5,7 @@ import "fmt"
 // Check says what is wrong with the state, nil when all lists, indexes and
 // counts agree. It looks at everything.
 func (s *State) Check() error {
-	if err := s.checkTables(); err != nil {
+	if err := s.checkTables(false); err != nil {
 		return err
 	}
 	return s.checkIndexes()
@@ -19,6 +19,8 @@ type checker struct {
 	err error
 
 	listed  []bool // jobs that were met in a list or tree
+	strays  []mark // jobs that stray, by due time
+	planted bool   // the trees of delayed jobs were found right
 	extra   []bool // extras that a job names
 	level   []bool // levels that a queue names
 	setting []bool
@@ -42,11 +44,16 @@ func (c *checker) fail(format string, args ...any) bool {
 	return false
 }
 
-// checkTables checks all that the tables say of each other.
-func (s *State) checkTables() error {
+// checkTables checks all that the tables say of each other. fill lets it make the
+// indexes of the jobs' times on the way, which helps.
+func (s *State) checkTables(fill bool) error {
 	c := &checker{State: s}
+	plant := func() bool { return true }
+	if fill {
+		plant = c.checkPlanted
+	}
 	for _, step := range []func() bool{
-		c.checkRoot, c.checkFree, c.checkJobs, c.checkClaims, c.checkGroups, c.checkShared,
+		c.checkRoot, c.checkFree, c.checkJobs, plant, c.checkClaims, c.checkGroups, c.checkShared,
 		c.checkQueues, c.checkAllListed, c.checkIdle, c.checkCrons,
 	} {
 		if !step() {
@@ -152,6 +159,9 @@ func (c *checker) checkJobs() bool {
 		}
 		if !c.checkJob(i, j) {
 			return false
+		}
+		if j.strays() {
+			c.strays = append(c.strays, mark{j.whenAt(), i})
 		}
 		n := &c.sums[j.queue]
 		n.in[j.place()]++
@@ -360,7 +370,7 @@ func (c *checker) checkQueue(i uint32, q *queue) bool {
 		}
 	}
 	return c.checkReady(i, q) && c.checkWaiting(i, q) &&
-		c.checkTree(i, q.due, treeBounds{}, 0) && c.checkTree(i, q.dueWall, treeBounds{wall: true}, 0) &&
+		(c.planted || c.checkTree(i, q.due, treeBounds{}, 0) && c.checkTree(i, q.dueWall, treeBounds{wall: true}, 0)) &&
 		c.checkList(i, q.leasedFirst, q.leasedLast, func(_ uint32, j *job) bool { return j.place() == Leased }) &&
 		c.checkList(i, q.deadFirst, q.deadLast, func(_ uint32, j *job) bool { return j.place() == Dead }) &&
 		c.checkGrave(i, q)
@@ -435,6 +445,43 @@ func (c *checker) checkList(i, first, last uint32, belongs func(uint32, *job) bo
 		prev = slot
 	}
 	return last == prev || c.fail("queue %d: a list ends with job %d, want %d", i, last, prev)
+}
+
+// checkPlanted fills the indexes of times from the jobs, which are right each by
+// itself, and compares the trees of delayed jobs with what they must be: with the
+// jobs in order there is but one treap for each queue, and to follow it along its
+// right edge takes one look at each job. checkTree is to say what is wrong where
+// something is.
+func (c *checker) checkPlanted() bool {
+	c.fillTimes()
+	sortMarks(c.strays)
+	c.planted = c.checkPlantedBy(false) && c.checkPlantedBy(true)
+	if !c.planted {
+		clear(c.listed)
+	}
+	return true
+}
+
+func (c *checker) checkPlantedBy(wall bool) bool {
+	strays := c.strays
+	if wall {
+		strays = nil
+	}
+	edges := make([]edge, uint64(c.queues.last)+1)
+	ok := true
+	c.eachDue(wall, strays, func(j dueJob) bool {
+		e, rank := &edges[j.queue], c.rank(j.slot)
+		left, right := e.pop(rank, false)
+		*e = append(*e, edgeNode{rank, j.slot, j.next})
+		c.listed[j.slot] = true
+		ok = right && j.prev == left
+		return ok
+	})
+	for i := uint32(1); ok && i != 0 && i <= c.queues.last; i++ {
+		root, right := edges[i].pop(0, true)
+		ok = right && *c.queues.at(i).tree(wall) == root
+	}
+	return ok
 }
 
 // maxTreeDepth is far beyond what a treap of 2^32 jobs comes to by chance.

@@ -22,9 +22,10 @@ func (s *State) rank(slot uint32) uint64 {
 
 func (s *State) rankSeed() uint64 { return binary.BigEndian.Uint64(s.secret[:8]) }
 
-// dueTree is the root of the tree that j belongs to.
-func dueTree(q *queue, j *job) *uint32 {
-	if j.isWall() {
+// tree is the root of the tree of a queue's jobs that are delayed by wall time,
+// or by log time.
+func (q *queue) tree(wall bool) *uint32 {
+	if wall {
 		return &q.dueWall
 	}
 	return &q.due
@@ -34,7 +35,7 @@ func dueTree(q *queue, j *job) *uint32 {
 func (s *State) plant(q *queue, slot uint32, j *job) {
 	at := mark{j.whenAt(), slot}
 	rank := s.rank(slot)
-	link := s.descend(dueTree(q, j), at, func(node uint32) bool { return s.rank(node) <= rank })
+	link := s.descend(q.tree(j.isWall()), at, func(node uint32) bool { return s.rank(node) <= rank })
 	j.prev, j.next = s.split(*link, at)
 	*link = slot
 }
@@ -81,7 +82,7 @@ func (s *State) split(root uint32, m mark) (below, above uint32) {
 
 // uproot takes a delayed job out of its queue's tree.
 func (s *State) uproot(q *queue, slot uint32, j *job) {
-	root := s.descend(dueTree(q, j), mark{j.whenAt(), slot}, func(node uint32) bool { return node == slot })
+	root := s.descend(q.tree(j.isWall()), mark{j.whenAt(), slot}, func(node uint32) bool { return node == slot })
 	// Merge the two children into its place.
 	left, right := j.prev, j.next
 	for left != 0 && right != 0 {

@@ -107,7 +107,7 @@ func (x *order) addAll(sorted []mark) {
 		leaves[len(leaves)-1].set(end, m)
 		end++
 	}
-	x.root.eachLeaf(func(l *leaf) {
+	x.root.eachLeaf(func(l *leaf) bool {
 		for i := range int(l.n) {
 			m := l.mark(i)
 			for len(sorted) > 0 && sorted[0].less(m) {
@@ -118,6 +118,7 @@ func (x *order) addAll(sorted []mark) {
 			add(m)
 		}
 		spent = append(spent, l) // all it had stands elsewhere by now
+		return true
 	})
 	for _, m := range sorted {
 		add(m)
@@ -127,14 +128,19 @@ func (x *order) addAll(sorted []mark) {
 	x.root = grow(leaves)
 }
 
-// eachLeaf calls f for all leaves below b, in order.
-func (b *branch) eachLeaf(f func(*leaf)) {
+// eachLeaf calls f for all leaves below b, in order, until it returns false.
+func (b *branch) eachLeaf(f func(*leaf) bool) bool {
 	for _, kid := range b.kids {
-		kid.eachLeaf(f)
+		if !kid.eachLeaf(f) {
+			return false
+		}
 	}
 	for _, l := range b.leaves {
-		f(l)
+		if !f(l) {
+			return false
+		}
 	}
+	return true
 }
 
 // remove does nothing where the entry is not there.
@@ -177,22 +183,15 @@ func (x *order) has(at Millis, id uint32) bool {
 
 // upTo calls yield for the entries up to and with m, in order, until it returns
 // false. yield must not change the index.
-func (x *order) upTo(m mark, yield func(mark) bool) { x.root.upTo(m, yield) }
-
-func (b *branch) upTo(m mark, yield func(mark) bool) bool {
-	for _, kid := range b.kids {
-		if !kid.upTo(m, yield) {
-			return false
-		}
-	}
-	for _, l := range b.leaves {
+func (x *order) upTo(m mark, yield func(mark) bool) {
+	x.root.eachLeaf(func(l *leaf) bool {
 		for i := range int(l.n) {
 			if n := l.mark(i); m.less(n) || !yield(n) {
 				return false
 			}
 		}
-	}
-	return true
+		return true
+	})
 }
 
 func (l *leaf) mark(i int) mark { return mark{l.at[i], l.id[i]} }

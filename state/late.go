@@ -1,5 +1,7 @@
 package state
 
+import "slices"
+
 // A replay of a long log enqueues jobs by the hundred thousand, and each delayed
 // one of them would look for its place in a tree and in an index of all that wait:
 // some thirty steps through memory. So a state that replays lets such jobs be late,
@@ -10,9 +12,12 @@ package state
 // in nothing that is ordered by time.
 const late = 1 << 5
 
-// lateMost bounds how many jobs are late at a time, and the memory to sort them.
-// Tests make it small.
+// lateMost bounds how many jobs are late between two records, and the memory to
+// sort them. Tests make it small.
 var lateMost = 1 << 20
+
+// manyLate is for how many it pays at all to look at the whole state.
+var manyLate = 1 << 12
 
 // BeginReplay says that many records will be applied before anything is asked
 // for but Counts. EndReplay must follow.
@@ -39,9 +44,6 @@ func (s *State) putOff(slot uint32, j *job) bool {
 		}
 	default:
 		return false
-	}
-	if len(s.late) == lateMost {
-		s.orderLate()
 	}
 	j.where |= late
 	s.late = append(s.late, slot)
@@ -82,90 +84,27 @@ func (s *State) orderLate() {
 	sortMarks(logs)
 	sortMarks(walls)
 	sortMarks(ends)
-	s.plantAll(logs, false)
-	s.plantAll(walls, true)
 	s.walls.addAll(walls)
 	s.deadlines.addAll(ends)
+	due := logs
 	if lapses {
-		due := logs[:0]
-		for _, m := range logs {
-			if at, _ := s.jobs.at(m.id).deadline(); at == m.at {
-				due = append(due, m)
-			}
-		}
-		logs = due
+		due = slices.DeleteFunc(slices.Clone(logs), func(m mark) bool {
+			at, _ := s.jobs.at(m.id).deadline()
+			return at != m.at
+		})
 	}
-	s.deadlines.addAll(logs)
+	s.deadlines.addAll(due)
+	s.plantSorted(logs, s.deadlines, false)
+	s.plantSorted(walls, s.walls, true)
 }
 
-// plantAll puts delayed jobs, in order of due time, into the trees of their
-// queues, those by log time or those by wall time. From the sorted jobs of a queue
-// a treap is made in one pass, along its right edge; it is then united with the
-// one that is there.
-//
-// Blelloch and Reid-Miller, "Fast Set Operations Using Treaps", SPAA 1998.
-func (s *State) plantAll(sorted []mark, wall bool) {
-	var edges []edge           // of each queue met
-	edgeOf := map[uint32]int{} // by queue
-	queue, at := uint32(0), 0  // of the job before: neighbours are mostly of one queue
-	for _, m := range sorted {
-		j := s.jobs.edit(m.id)
-		if j.queue != queue {
-			i, met := edgeOf[j.queue]
-			if !met {
-				i = len(edges)
-				edgeOf[j.queue] = i
-				edges = append(edges, edge{queue: j.queue})
-			}
-			queue, at = j.queue, i
-		}
-		e := &edges[at]
-		below := uint32(0)
-		rank := s.rank(m.id)
-		for n := len(e.nodes); n > 0 && e.nodes[n-1].rank < rank; n-- {
-			below = e.nodes[n-1].slot
-			e.nodes = e.nodes[:n-1]
-		}
-		j.prev, j.next = below, 0
-		if n := len(e.nodes); n > 0 {
-			s.jobs.edit(e.nodes[n-1].slot).next = m.id
-		}
-		e.nodes = append(e.nodes, edgeNode{m.id, rank})
+// plantSorted brings delayed jobs into their trees. The index has them already.
+func (s *State) plantSorted(sorted []mark, x index, wall bool) {
+	// Replanting costs a look at each job of the index, a union some five for
+	// each that is new, one after the other.
+	if len(sorted) > manyLate && len(sorted) >= x.len()/8 {
+		s.replant(wall)
+		return
 	}
-	for _, e := range edges {
-		q := s.queues.edit(e.queue)
-		root := &q.due
-		if wall {
-			root = &q.dueWall
-		}
-		*root = s.unite(*root, e.nodes[0].slot)
-	}
-}
-
-// edge is the right edge of a treap that is being made of sorted jobs, from its
-// root down.
-type edge struct {
-	queue uint32
-	nodes []edgeNode
-}
-
-type edgeNode struct {
-	slot uint32
-	rank uint64
-}
-
-// unite makes one tree of two. For m jobs and n more it takes
-// O(m log(n/m + 1)) steps.
-func (s *State) unite(a, b uint32) uint32 {
-	if a == 0 || b == 0 {
-		return a | b
-	}
-	if s.rank(a) < s.rank(b) {
-		a, b = b, a
-	}
-	j := s.jobs.edit(a)
-	below, above := s.split(b, mark{j.whenAt(), a})
-	j.prev = s.unite(j.prev, below)
-	j.next = s.unite(j.next, above)
-	return a
+	s.plantAll(sorted, wall)
 }

@@ -14,11 +14,13 @@ import (
 // clocks, with and without TTLs, in many queues and in one, some jobs more than
 // once, and more of them than are late at a time.
 func TestReplayEqualsApply(t *testing.T) {
-	before := lateMost
-	defer func() { lateMost = before }()
-	for _, lateMost = range []int{1, 7, 300, before} {
-		for _, queues := range []int{1, 20} {
-			replayEqualsApply(t, seeds.Rand(t.Name()), queues)
+	most, many := lateMost, manyLate
+	defer func() { lateMost, manyLate = most, many }()
+	for _, lateMost = range []int{1, 7, 300, most} {
+		for _, manyLate = range []int{0, 20, many} {
+			for _, queues := range []int{1, 20} {
+				replayEqualsApply(t, seeds.Rand(t.Name()), queues)
+			}
 		}
 	}
 }

@@ -156,7 +156,7 @@ func Load(r io.Reader) (*State, error) {
 	case err != io.EOF:
 		return nil, err
 	}
-	if err := s.checkTables(); err != nil {
+	if err := s.checkTables(true); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLoad, err)
 	}
 	s.reindex()
@@ -248,7 +248,26 @@ func readTable[T any, P entry[T]](b *blockReader, name string, s *slab[T, P]) {
 	}
 }
 
-// reindex makes the maps and indexes from the tables, whose references hold.
+// fillTimes makes the indexes of what time does to jobs.
+func (s *State) fillTimes() {
+	s.deadlines.fill(func(yield func(mark)) {
+		each(&s.jobs, func(i uint32, j *job) {
+			if at, ok := j.deadline(); ok && j.where != 0 {
+				yield(mark{at, i})
+			}
+		})
+	})
+	s.walls.fill(func(yield func(mark)) {
+		each(&s.jobs, func(i uint32, j *job) {
+			if j.isWall() {
+				yield(mark{j.whenAt(), i})
+			}
+		})
+	})
+}
+
+// reindex makes all other maps and indexes from the tables, whose references
+// hold.
 func (s *State) reindex() {
 	var windows, pauses, graves, fires []mark
 	var run Live // of neighbours whose bodies lie in one generation
@@ -268,20 +287,6 @@ func (s *State) reindex() {
 		run.Bytes += uint64(j.length)
 	})
 	s.addLive(run)
-	s.deadlines.fill(func(yield func(mark)) {
-		each(&s.jobs, func(i uint32, j *job) {
-			if at, ok := j.deadline(); ok && j.where != 0 {
-				yield(mark{at, i})
-			}
-		})
-	})
-	s.walls.fill(func(yield func(mark)) {
-		each(&s.jobs, func(i uint32, j *job) {
-			if j.isWall() {
-				yield(mark{j.whenAt(), i})
-			}
-		})
-	})
 	each(&s.claims, func(i uint32, c *claim) {
 		if c.serial == 0 || !c.held {
 			return
