@@ -124,6 +124,12 @@ func (c *clock) strayed(offset state.Millis, apart time.Duration) bool {
 	return d > stepMs || d+state.Millis(apart/time.Millisecond) < -stepMs
 }
 
+// moment is when log time begins to be log, which is not above a hundred years
+// from now.
+func (c *clock) moment(log state.Millis) time.Time {
+	return c.start.Add(time.Duration(min(log-c.base, maxSpan)) * time.Millisecond)
+}
+
 // wall is the wall time of a log time by the present offset; 0 stays 0, which
 // means none everywhere.
 func (c *clock) wall(log state.Millis) state.Millis {

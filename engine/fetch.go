@@ -10,7 +10,7 @@ const (
 	// maxBatchBytes ends a batch: bodies of jobs, in bytes.
 	maxBatchBytes = 4 << 20
 	// maxLapses is how many jobs past their time to live a Fetch ends before it
-	// lets others in.
+	// lets others in; likewise jobs that come due behind the heads of groups.
 	maxLapses = 64
 )
 
@@ -60,7 +60,7 @@ const (
 
 // take leases the next jobs of queues for c, as many as it wants and there are.
 func (e *Engine) take(c *Fetch, queues [][]byte, room func(n int) bool) took {
-	want, lapsed, size := max(c.Count, 1), 0, 0
+	want, lapsed, ripened, size := max(c.Count, 1), 0, 0, 0
 	for _, key := range queues {
 		for len(c.Jobs) < want {
 			// Room comes first: where it has to wait, all may have changed.
@@ -71,9 +71,17 @@ func (e *Engine) take(c *Fetch, queues [][]byte, room func(n int) bool) took {
 			if !ok {
 				break
 			}
-			slot, _ := e.st.NextReady(q, e.now)
+			slot, block := e.st.NextReady(q, e.now)
 			if slot == 0 {
-				break
+				due, isDue := e.overdue(q, block)
+				if !isDue {
+					break
+				}
+				if ripened++; ripened > len(c.Jobs)+maxLapses {
+					return metMany // they are ready, but behind the heads of their groups
+				}
+				e.ripen(due)
+				continue
 			}
 			j, _ := e.st.Job(slot)
 			if j.Expires != 0 && j.Expires <= e.now {
@@ -94,6 +102,24 @@ func (e *Engine) take(c *Fetch, queues [][]byte, room func(n int) bool) took {
 		}
 	}
 	return tookAll
+}
+
+// overdue is the first job of q whose delay is over, where q has nothing else to
+// hand out: it has come due in a mass that the reaper has not got through, and
+// whoever fetches shall not notice.
+func (e *Engine) overdue(q state.QueueID, block state.Block) (due state.Due, ok bool) {
+	if at, any := e.st.Earliest(); block != (state.Block{}) || !any || at > e.now {
+		return state.Due{}, false
+	}
+	slot, at := e.st.FirstDelayed(q)
+	return state.Due{Slot: slot, Queue: q, At: at}, slot != 0 && at <= e.now
+}
+
+// ripen makes an overdue job ready. There is room for a record.
+func (e *Engine) ripen(due state.Due) {
+	e.r = state.Record{Kind: state.KindRun, Slot: due.Slot}
+	e.record(&e.r, nil)
+	e.late(due.At, 1)
 }
 
 // lease gives the job at the front of its queue to a worker.

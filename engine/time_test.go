@@ -327,3 +327,60 @@ func TestLateness(t *testing.T) {
 		}
 	})
 }
+
+// A Fetch finds what is due although nobody has taken a turn: in order, not a
+// millisecond early, and not where the queue hands nothing out.
+func TestFetchBeforeTheReaper(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		at := engine.Some(state.Millis(time.Now().Add(1001 * time.Millisecond).UnixMilli()))
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("third"), At: at})
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("first"), Delay: 1000})
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("second"), Delay: 1000})
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("fifth"), Delay: 1002})
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("fourth"), Delay: 1001, Priority: 5})
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("over"), Delay: 999, TTL: engine.Some(state.Millis(1000))})
+		time.Sleep(999 * time.Millisecond)
+		s.must(&engine.QueuePause{Queue: key("mail"), For: 1})
+		c := &engine.Fetch{Queues: [][]byte{key("mail")}, LeaseMs: 60_000, Count: 10}
+		s.must(c)
+		if len(c.Jobs) != 0 {
+			t.Errorf("got %d jobs of a paused queue", len(c.Jobs))
+		}
+		time.Sleep(2 * time.Millisecond)
+		s.must(&engine.QueueResume{Queue: key("mail")})
+		s.must(c)
+		got := ""
+		for i := range c.Jobs {
+			if err := s.e.Load(&c.Jobs[i]); err != nil {
+				t.Fatal(err)
+			}
+			got += " " + string(c.Jobs[i].Payload)
+		}
+		if got != " first second third fourth" {
+			t.Errorf("got%s", got)
+		}
+		s.wantCounts("mail", 0, 1, 4, 0)
+		before := s.dump()
+		s.reopen()
+		if after := s.dump(); after != before {
+			t.Errorf("after a restart: got\n%s\nwant\n%s", after, before)
+		}
+	})
+}
+
+// Of a group that is busy, what comes due waits behind its head: a Fetch ends
+// without a job, however many there are, and finds one of another group behind.
+func TestFetchBehindBusyGroup(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("head"), Group: []byte("busy")})
+		s.want("mail", "head")
+		for range 200 {
+			s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("behind"), Group: []byte("busy"), Delay: 10})
+		}
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("other"), Group: []byte("free"), Delay: 10})
+		time.Sleep(10 * time.Millisecond)
+		s.want("mail", "other")
+		s.wantNone("mail")
+		s.wantCounts("mail", 200, 0, 2, 0)
+	})
+}

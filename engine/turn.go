@@ -41,8 +41,7 @@ func (e *Engine) Turn() (next time.Duration, never bool) {
 	default:
 		e.promise = e.nextDue()
 		never = e.promise == state.Forever
-		next = time.Duration(e.promise-e.now) * time.Millisecond
-		next = min(next, longestSleep)
+		next = min(time.Until(e.clock.moment(e.promise)), longestSleep)
 	}
 	lsn := e.leave()
 	if more {
@@ -145,8 +144,8 @@ func (e *Engine) end(due *state.Due) error {
 // late notes how long after its time something ended that a client can see.
 // The clocks say in nanoseconds what the state counts in milliseconds.
 func (e *Engine) late(at state.Millis, n uint32) {
-	after := time.Since(e.clock.start) - time.Duration(at-e.clock.base)*time.Millisecond
-	e.lateTime.addMany(uint64(max(after, 0)/time.Microsecond), uint64(n))
+	after := max(time.Since(e.clock.moment(at)), 0)
+	e.lateTime.addMany(uint64(after/time.Microsecond), uint64(n))
 }
 
 func (e *Engine) endRange(kind state.Kind, due *state.Due) {

@@ -244,10 +244,12 @@ func (e *Engine) serveLine(l *line) bool {
 		}
 		slot, block := e.st.NextReady(q, e.now)
 		if slot == 0 {
-			if block.Until != 0 && block.Until != state.Forever {
-				ws.lookAgain(l, max(block.Until, e.now+1))
+			if _, due := e.overdue(q, block); !due {
+				if block.Until != 0 && block.Until != state.Forever {
+					ws.lookAgain(l, max(block.Until, e.now+1))
+				}
+				return true
 			}
-			return true
 		}
 		w := l.first.w
 		switch e.take(w.Fetch, ws.firstIn(w), e.roomNow) {

@@ -159,15 +159,18 @@ func (s *State) Queue(id QueueID) Queue {
 			v.OldestReady = since
 		}
 	}
-	if first := s.firstDue(q.due); first != 0 {
-		v.NextDue = s.jobs.at(first).whenAt()
-	}
-	if first := s.firstDue(q.dueWall); first != 0 {
-		if due := s.Log(s.jobs.at(first).whenAt()); v.NextDue == 0 || due < v.NextDue {
-			v.NextDue = due
-		}
-	}
+	_, v.NextDue = s.FirstDelayed(id)
 	return v
+}
+
+// FirstDelayed is the delayed job of a queue that becomes due first, and when,
+// in log time; zeros for none. O(log n).
+func (s *State) FirstDelayed(id QueueID) (Slot, Millis) {
+	slot := s.nextDelayed(s.queues.at(uint32(id)), 0)
+	if slot == 0 {
+		return 0, 0
+	}
+	return Slot(slot), s.dueMark(slot).at
 }
 
 // Queues calls yield for each queue in order of ID until it returns false.
