@@ -141,6 +141,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	b.Run("write", func(b *testing.B) {
 		v := n.View()
 		defer n.Release(v)
+		b.ReportAllocs()
 		for b.Loop() {
 			size, err := v.WriteTo(io.Discard)
 			if err != nil {

@@ -266,20 +266,6 @@ func signed(c *coder, name string, v *Millis) {
 	*v = Millis(n>>1) ^ -Millis(n&1)
 }
 
-// fixed is a number in 4 or 8 bytes, little endian.
-func fixed[T ~uint32 | ~uint64](c *coder, v *T, size int) {
-	switch c.mode {
-	case writing:
-		for i := range size {
-			c.buf = append(c.buf, byte(*v>>(8*i)))
-		}
-	case reading:
-		var b [8]byte
-		raw(c, "number", b[:size])
-		*v = T(binary.LittleEndian.Uint64(b[:]))
-	}
-}
-
 // raw is bytes of a fixed number.
 func raw(c *coder, name string, b []byte) {
 	switch c.mode {

@@ -316,3 +316,30 @@ func TestGolden(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got.Bytes(), want)
 	}
 }
+
+// A snapshot is written beside a daemon that goes on: it must not allocate for
+// each job.
+func TestWriteAllocatesNothingPerJob(t *testing.T) {
+	s := state.New()
+	apply := func(r state.Record, body state.Body) {
+		if err := s.Apply(&r, body, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(state.Record{Kind: state.KindQueue, Queue: 1, Text: []byte("p/n/q")}, state.Body{})
+	const jobs = 20_000
+	for range jobs {
+		slot, _ := s.NextSlot()
+		apply(state.Record{Kind: state.KindEnqueue, Slot: slot, Queue: 1, Born: 1}, state.Body{Generation: 1, Length: 3})
+	}
+	v := s.View()
+	defer s.Release(v)
+	n := testing.AllocsPerRun(3, func() {
+		if _, err := v.WriteTo(io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > jobs/100 {
+		t.Errorf("%v allocations to write %d jobs, want a few dozens", n, jobs)
+	}
+}

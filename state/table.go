@@ -22,31 +22,30 @@ func (r *root) walk(c *coder) {
 // jobBytes is how many bytes walk writes of a job.
 const jobBytes = 64
 
+// walk takes no step for each field: a snapshot has millions of jobs.
 func (j *job) walk(c *coder) {
-	if c.mode == reading && len(c.buf) >= jobBytes {
+	switch {
+	case c.mode == writing:
+		c.buf = j.append(c.buf)
+	case len(c.buf) < jobBytes:
+		c.fail("job")
+	default:
 		j.read(c.buf)
 		c.buf = c.buf[jobBytes:]
-		return
 	}
-	fixed(c, &j.born, 8)
-	fixed(c, &j.when, 8)
-	fixed(c, &j.expires, 8)
-	fixed(c, &j.delay, 4)
-	fixed(c, &j.queue, 4)
-	fixed(c, &j.prev, 4)
-	fixed(c, &j.next, 4)
-	fixed(c, &j.generation, 4)
-	fixed(c, &j.offset, 4)
-	fixed(c, &j.length, 4)
-	fixed(c, &j.checksum, 4)
-	fixed(c, &j.extra, 4)
-	last := uint32(j.overhead) | uint32(j.where)<<16 | uint32(uint8(j.priority))<<24
-	fixed(c, &last, 4)
-	j.overhead, j.where, j.priority = uint16(last), uint8(last>>16), int8(last>>24)
 }
 
-// read is walk while reading, without a step for each field: a start reads
-// millions of jobs.
+func (j *job) append(b []byte) []byte {
+	le := binary.LittleEndian
+	for _, v := range [...]uint64{j.born, j.when, j.expires} {
+		b = le.AppendUint64(b, v)
+	}
+	for _, v := range [...]uint32{j.delay, j.queue, j.prev, j.next, j.generation, j.offset, j.length, j.checksum, j.extra} {
+		b = le.AppendUint32(b, v)
+	}
+	return append(le.AppendUint16(b, j.overhead), j.where, uint8(j.priority))
+}
+
 func (j *job) read(b []byte) {
 	le := binary.LittleEndian
 	_ = b[jobBytes-1]

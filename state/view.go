@@ -106,6 +106,7 @@ func (b *blockWriter) block(walk func(*coder)) {
 
 func writeTable[T any, P entry[T]](b *blockWriter, s *slab[T, P]) {
 	b.block(func(c *coder) { numbers(c, &s.last, &s.free, &s.used) })
+	e := new(T) // one for all: it escapes
 	for p, page := range s.pages {
 		if b.err != nil {
 			return
@@ -113,9 +114,8 @@ func writeTable[T any, P entry[T]](b *blockWriter, s *slab[T, P]) {
 		b.block(func(c *coder) {
 			for i := range page {
 				if s.has(uint32(p<<pageBits + i)) {
-					// A copy: walking writes its fields back.
-					e := page[i]
-					P(&e).walk(c)
+					*e = page[i] // a copy: walking writes its fields back
+					P(e).walk(c)
 				}
 			}
 		})
