@@ -159,7 +159,7 @@ func TestPasswordIsNoOption(t *testing.T) {
 }
 
 func TestAgainAndChanges(t *testing.T) {
-	file := writeFile(t, "log_level = \"info\"\nkeep = \"1h\"\n")
+	file := writeFile(t, "log_level = \"info\"\nmax_payload = \"1KiB\"\n")
 	set := config.New("serve")
 	if err := set.Flags().Parse([]string{"--config", file, "--max-clients", "5"}); err != nil {
 		t.Fatal(err)
@@ -167,15 +167,15 @@ func TestAgainAndChanges(t *testing.T) {
 	if err := set.Load(environment()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte("log_level = \"debug\"\nkeep = \"2h\"\nmax_clients = 9\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("log_level = \"debug\"\nmax_payload = \"2KiB\"\nmax_clients = 9\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	fresh, err := set.Again(environment())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fresh.Config.MaxClients != 5 || fresh.Config.LogLevel != slog.LevelDebug || fresh.Config.Keep != 2*time.Hour {
-		t.Errorf("got %d %v %v, want 5 (the flag) debug 2h", fresh.Config.MaxClients, fresh.Config.LogLevel, fresh.Config.Keep)
+	if fresh.Config.MaxClients != 5 || fresh.Config.LogLevel != slog.LevelDebug || fresh.Config.MaxPayload != 2048 {
+		t.Errorf("got %d %v %v, want 5 (the flag) debug 2KiB", fresh.Config.MaxClients, fresh.Config.LogLevel, fresh.Config.MaxPayload)
 	}
 	// What a daemon takes of it is what can change while it runs; CONFIG SET is
 	// forgotten by the next reload.
@@ -197,11 +197,11 @@ func TestAgainAndChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := taken.Config; c.MaxClients != 5 || c.LogLevel != slog.LevelDebug || c.Keep != time.Hour {
-		t.Errorf("taken: got %d %v %v, want 5 debug, and 1h as before", c.MaxClients, c.LogLevel, c.Keep)
+	if c := taken.Config; c.MaxClients != 5 || c.LogLevel != slog.LevelDebug || c.MaxPayload != 1024 {
+		t.Errorf("taken: got %d %v %v, want 5 debug, and 1KiB as before", c.MaxClients, c.LogLevel, c.MaxPayload)
 	}
 	want := []config.Change{
-		{Name: "keep", Old: "1h0m0s", New: "2h0m0s"},
+		{Name: "max-payload", Old: "1KiB", New: "2KiB"},
 		{Name: "log-level", Old: "info", New: "debug", Reload: true},
 	}
 	if got := fresh.Changes(set); !slices.Equal(got, want) {

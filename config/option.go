@@ -30,6 +30,7 @@ func (o Option) Env() string { return "PAWL_" + strings.ToUpper(o.Key()) }
 var reloadable = map[string]bool{
 	"max-memory": true, "max-disk": true, "max-clients": true, "max-buffers": true, "max-waiters": true,
 	"idle-timeout": true, "password-file": true, "admin-host-names": true, "log-level": true,
+	"snapshot-bytes": true, "snapshot-interval": true, "keep": true, "scrub-rate": true, "metrics-queues": true,
 }
 
 // define makes the flags of all options in fs, with their defaults in c.

@@ -175,7 +175,10 @@ func New(opt Options, start Start) (*Engine, error) {
 	e.commits.safe.Store(uint64(start.End.LSN))
 	e.watch = time.AfterFunc(time.Hour, e.watchWaiting)
 	e.flush = time.AfterFunc(time.Hour, e.flushOpen)
-	e.limits.set(Limits{MaxWaiters: opt.MaxWaiters, MaxMemory: opt.MaxMemory, MaxDisk: opt.MaxDisk})
+	e.limits.set(Limits{
+		MaxWaiters: opt.MaxWaiters, MaxMemory: opt.MaxMemory, MaxDisk: opt.MaxDisk,
+		SnapshotBytes: opt.SnapshotBytes, SnapshotInterval: opt.SnapshotInterval, Keep: opt.Keep,
+	})
 	e.keeper.init(e)
 	if err := e.begin(); err != nil {
 		e.keeper.stop()

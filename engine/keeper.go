@@ -81,10 +81,10 @@ func (k *keeper) stop() {
 
 // wrote is told of each group that is safe. The group that makes a snapshot due
 // wakes the keeper: until its next look a fast daemon writes many times
-// Options.SnapshotBytes, all of which would have to stay.
+// Limits.SnapshotBytes, all of which would have to stay.
 func (k *keeper) wrote(bytes int) {
 	k.written.Add(uint64(bytes))
-	since, due := k.sinceSnapshot.Add(int64(bytes)), k.e.opt.SnapshotBytes
+	since, due := k.sinceSnapshot.Add(int64(bytes)), k.e.limits.snapshotBytes.Load()
 	if k.idle.Load() || since >= due && since-int64(bytes) < due {
 		k.poke()
 	}
@@ -132,7 +132,7 @@ func (k *keeper) loop() {
 			} else if d := k.untilSnapshot(); d > 0 {
 				timer.Reset(d)
 			} else if len(k.unneeded) > 0 {
-				timer.Reset(max(lookEvery, k.e.opt.Keep/4))
+				timer.Reset(max(lookEvery, time.Duration(k.e.limits.keep.Load())/4))
 			}
 		}
 		seen = written
@@ -152,7 +152,7 @@ func (k *keeper) tail() (bytes int64) {
 
 // dropGenerations removes what nothing needs: sealed, its groups below every
 // snapshot that is kept, no body of a job in it, the group that ended the last
-// of them durable, nobody reading, and all of that for at least Options.Keep.
+// of them durable, nobody reading, and all of that for at least Limits.Keep.
 func (k *keeper) dropGenerations() {
 	e := k.e
 	floor := LSN(k.floor.Load())
@@ -189,7 +189,7 @@ func (k *keeper) dropGenerations() {
 			since = now
 			k.unneeded[g.Generation] = now
 		}
-		if now.Sub(since) < e.opt.Keep {
+		if now.Sub(since) < time.Duration(e.limits.keep.Load()) {
 			continue
 		}
 		switch err := e.log.Drop(g.Generation); {

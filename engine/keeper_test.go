@@ -6,7 +6,7 @@ import "testing"
 // and behind it leave it to its timer.
 func TestADueSnapshotWakesTheKeeper(t *testing.T) {
 	e := &Engine{}
-	e.opt.SnapshotBytes = 100
+	e.limits.snapshotBytes.Store(100)
 	k := &e.keeper
 	k.init(e)
 	woken := func() bool {

@@ -2,10 +2,14 @@ package engine_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pawl/engine"
+	"pawl/wal"
+	"pawl/wal/waltest"
 )
 
 // TestSetLimits: a limit that is lowered holds at once for what is new, and one
@@ -71,4 +75,55 @@ func TestSetLimits(t *testing.T) {
 	if err := s.e.SetLimits(engine.Limits{MaxDisk: -1}); err == nil {
 		t.Error("a negative limit was taken")
 	}
+}
+
+// TestSetKeeping: when snapshots are written and how long log stays changes while
+// the engine runs.
+func TestSetKeeping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shop{t: t, fs: waltest.NewDisk(), dir: "data", opt: engine.Options{SnapshotBytes: 1 << 30}, log: wal.Options{GenerationBytes: 16 << 10}}
+		s.open()
+		defer func() { s.close() }()
+		set := func(l engine.Limits) {
+			t.Helper()
+			if err := s.e.SetLimits(l); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+		}
+		churn := func() {
+			for range 200 {
+				s.enqueue("mail", strings.Repeat("x", 1000))
+				s.ack(s.fetch("mail", 60_000))
+			}
+		}
+		churn()
+		if n := s.e.Numbers(); n.SnapshotLSN != 0 {
+			t.Fatalf("a snapshot of group %d, long before it is due", n.SnapshotLSN)
+		}
+		set(engine.Limits{SnapshotBytes: 64 << 10, Keep: time.Hour})
+		first := s.e.Numbers().SnapshotLSN
+		if first == 0 {
+			t.Error("no snapshot though 200 KB of log are more than the new bound")
+		}
+		churn()
+		set(engine.Limits{SnapshotBytes: 1 << 30, SnapshotInterval: time.Minute, Keep: time.Hour})
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if again := s.e.Numbers().SnapshotLSN; again <= first {
+			t.Errorf("two minutes after the interval was set to one the newest snapshot is of group %d as before", again)
+		}
+		kept := s.e.Numbers().Generations
+		if kept < 20 {
+			t.Errorf("%d generations, want those of the last hour", kept)
+		}
+		set(engine.Limits{SnapshotBytes: 64 << 10})
+		churn()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if left := s.e.Numbers().Generations; left > kept/2 {
+			t.Errorf("%d of %d generations are left though none is kept any more", left, kept)
+		}
+	})
 }

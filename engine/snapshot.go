@@ -77,9 +77,9 @@ func (k *keeper) take() *flight {
 // maybeSnapshot begins one when there is enough log since the last, or when it is
 // old.
 func (k *keeper) maybeSnapshot() {
-	bytes, opt := k.sinceSnapshot.Load(), &k.e.opt
-	due := bytes >= opt.SnapshotBytes
-	if opt.SnapshotInterval > 0 && bytes > 0 && k.untilSnapshot() <= 0 {
+	bytes := k.sinceSnapshot.Load()
+	due := bytes >= k.e.limits.snapshotBytes.Load()
+	if k.e.limits.snapshotInterval.Load() > 0 && bytes > 0 && k.untilSnapshot() <= 0 {
 		due = true
 	}
 	if due && time.Now().UnixNano() >= k.retryAt.Load() {
@@ -99,7 +99,7 @@ func (k *keeper) begin() {
 // untilSnapshot is how long until SnapshotInterval asks for one; 0 is never, or
 // now.
 func (k *keeper) untilSnapshot() time.Duration {
-	interval := k.e.opt.SnapshotInterval
+	interval := time.Duration(k.e.limits.snapshotInterval.Load())
 	if interval <= 0 || k.sinceSnapshot.Load() == 0 {
 		return 0
 	}
@@ -149,7 +149,7 @@ func (k *keeper) snapshot() error {
 // others.
 func (k *keeper) takeStock() {
 	e := k.e
-	floor, err := snapshot.Prune(e.fs, e.start.SnapshotDir, state.Millis(time.Now().UnixMilli()), state.Millis(e.opt.Keep.Milliseconds()))
+	floor, err := snapshot.Prune(e.fs, e.start.SnapshotDir, state.Millis(time.Now().UnixMilli()), e.limits.keepMillis())
 	if err != nil {
 		e.opt.Logger.Warn("old snapshots cannot be removed, it is tried again with the next", "err", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +20,7 @@ type Scrubber struct {
 	Dir      string
 	Identity Identity
 
-	// BytesPerSecond bounds the reading; 0 is 1 MiB.
+	// BytesPerSecond bounds the reading to begin with; 0 is 1 MiB. See SetRate.
 	BytesPerSecond int64
 	// Every is the least time from the beginning of one round to the next; 0 is a
 	// day.
@@ -29,6 +30,68 @@ type Scrubber struct {
 	Found func(error)
 
 	rounds, bytes, damaged atomic.Uint64
+
+	mu      sync.Mutex
+	rate    int64         // guarded by mu; of SetRate: 0 is BytesPerSecond, below is a rest
+	changed chan struct{} // guarded by mu; closed by the next SetRate; nil is nobody's
+}
+
+// SetRate bounds the reading to so many bytes a second from now on; 0 or less
+// rests until there is another rate.
+func (s *Scrubber) SetRate(bytesPerSecond int64) {
+	if bytesPerSecond <= 0 {
+		bytesPerSecond = -1
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rate = bytesPerSecond
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// perSecond is the rate that holds until changed is closed; below zero is a rest.
+func (s *Scrubber) perSecond() (rate int64, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed = make(chan struct{}) // one goroutine pays at a time, so nobody waits for the one before
+	switch {
+	case s.rate != 0:
+		rate = s.rate
+	case s.BytesPerSecond > 0:
+		rate = s.BytesPerSecond
+	default:
+		rate = 1 << 20
+	}
+	return rate, s.changed
+}
+
+// pay waits as long as reading n bytes has to take, whatever becomes of the rate
+// meanwhile, and while the scrubber rests. Its only error is that ctx ended.
+func (s *Scrubber) pay(ctx context.Context, n int) error {
+	left := float64(n)
+	for {
+		rate, changed := s.perSecond()
+		if rate > 0 && left < 1 {
+			return nil
+		}
+		var enough <-chan time.Time // never, in a rest
+		began := time.Now()
+		if rate > 0 {
+			timer := time.NewTimer(time.Duration(left / float64(rate) * float64(time.Second)))
+			defer timer.Stop()
+			enough = timer.C
+		}
+		select {
+		case <-enough:
+			left = 0
+		case <-changed:
+			left -= max(0, float64(rate)) * time.Since(began).Seconds()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // ScrubNumbers count since Run began.
@@ -66,12 +129,12 @@ func (s *Scrubber) Run(ctx context.Context) error {
 
 // Round reads every closed file once. Its only error is that ctx ended.
 func (s *Scrubber) Round(ctx context.Context) error {
-	slow := &slowFS{FS: s.FS, ctx: ctx, perSecond: s.BytesPerSecond, bytes: &s.bytes}
+	if err := s.pay(ctx, 0); err != nil { // rests
+		return err
+	}
+	slow := &slowFS{FS: s.FS, ctx: ctx, scrubber: s}
 	if slow.FS == nil {
 		slow.FS = vfs.OS{}
-	}
-	if slow.perSecond <= 0 {
-		slow.perSecond = 1 << 20
 	}
 	s.generations(ctx, slow)
 	s.snapshots(ctx, slow)
@@ -127,9 +190,8 @@ func (s *Scrubber) report(ctx context.Context, err error) {
 // the page cache.
 type slowFS struct {
 	vfs.FS
-	ctx       context.Context // of one Round
-	perSecond int64
-	bytes     *atomic.Uint64
+	ctx      context.Context // of one Round
+	scrubber *Scrubber
 }
 
 func (f *slowFS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
@@ -156,16 +218,12 @@ func (f *slowFile) ReadAt(p []byte, off int64) (n int, err error) {
 		part := p[n:min(n+slowPiece, len(p))]
 		got, err := f.File.ReadAt(part, off+int64(n))
 		n += got
-		f.fs.bytes.Add(uint64(got))
+		f.fs.scrubber.bytes.Add(uint64(got))
 		if err != nil {
 			return n, err
 		}
-		pause := time.NewTimer(time.Duration(got) * time.Second / time.Duration(f.fs.perSecond))
-		select {
-		case <-pause.C:
-		case <-f.fs.ctx.Done():
-			pause.Stop()
-			return n, f.fs.ctx.Err()
+		if err := f.fs.scrubber.pay(f.fs.ctx, got); err != nil {
+			return n, err
 		}
 	}
 	return n, nil

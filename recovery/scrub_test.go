@@ -73,3 +73,44 @@ func TestScrubberRuns(t *testing.T) {
 		}
 	})
 }
+
+// TestScrubberRate: a rate holds at once, in the middle of a file, and none is a
+// rest.
+func TestScrubberRate(t *testing.T) {
+	disk, _ := cleanStore(t, 420, 1, 40)
+	store, err := recovery.Open(t0, options(disk, "/store"))
+	must(t, err)
+	defer store.Close()
+	s := &recovery.Scrubber{FS: disk, Dir: "/store", Identity: store.Identity}
+	s.SetRate(0)
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			if err := s.Round(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := s.Numbers(); n.Bytes != 0 {
+			t.Errorf("read %d bytes at rest", n.Bytes)
+		}
+		s.SetRate(1)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		slow := s.Numbers().Bytes
+		s.SetRate(0)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if rest := s.Numbers().Bytes; rest != slow || slow == 0 {
+			t.Errorf("read %d bytes at a byte a second and %d after a rest", slow, rest)
+		}
+		s.SetRate(1 << 30)
+		began := time.Now()
+		<-over
+		if took := time.Since(began); took > time.Minute || s.Numbers().Rounds != 1 {
+			t.Errorf("got %+v, %v after the rest", s.Numbers(), took)
+		}
+	})
+}

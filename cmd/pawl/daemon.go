@@ -299,7 +299,7 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 		MaxDisk:          int64(c.MaxDisk),
 		SnapshotBytes:    int64(c.SnapshotBytes),
 		SnapshotInterval: c.SnapshotInterval,
-		Keep:             c.Keep,
+		Keep:             c.Keep, // before limitEngine, a generation could go
 		MeasureCPU:       c.Pprof,
 		Logger:           d.log,
 	}, engine.Start{
@@ -316,14 +316,14 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 		return nil, withExit(exitIO, err)
 	}
 	d.admin.SetEngine(e)
+	if !c.Ephemeral {
+		d.scrubber.Store(&recovery.Scrubber{Dir: store.Dir, Identity: store.Identity, Found: d.rot})
+	}
 	if err := d.limitEngine(e); err != nil {
 		return nil, withExit(exitConfig, err)
 	}
 	if err := d.resp.SetEngine(e); err != nil {
 		return nil, withExit(exitIO, err)
-	}
-	if c.ScrubRate > 0 && !c.Ephemeral {
-		d.scrubber.Store(&recovery.Scrubber{Dir: store.Dir, Identity: store.Identity, BytesPerSecond: int64(c.ScrubRate), Found: d.rot})
 	}
 	d.log.Info("serving", "took", time.Since(began).Round(time.Millisecond))
 	d.notify.ready()
@@ -357,7 +357,7 @@ func (d *daemon) rot(err error) {
 	d.log.Error("a file of the store is damaged on disk; nothing is lost yet that memory or another file has: see pawl check --live", "error", err)
 }
 
-// scrubMetrics are the scrubber's counters; zeros while it is off.
+// scrubMetrics are the scrubber's counters; zeros while it rests.
 func (d *daemon) scrubMetrics() []prometheus.Collector {
 	counter := func(name, help string, get func(recovery.ScrubNumbers) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pawl_scrub_" + name, Help: help}, func() float64 {

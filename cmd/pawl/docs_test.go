@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"pawl/client"
+	"pawl/config"
 )
 
 // docs/commands.md names every command that the daemon knows, and no other.
@@ -66,6 +67,49 @@ func TestCommandsPage(t *testing.T) {
 		}
 	}
 	s.end(t)
+}
+
+// The table of docs/operations.md names every option once, and says of exactly
+// those that a running daemon does not take that they need a restart.
+func TestReloadTable(t *testing.T) {
+	data, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(data), "| options | a change |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	restart := map[string]bool{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			t.Fatalf("no row of two cells: %s", line)
+		}
+		for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(cells[1], -1) {
+			if _, twice := restart[m[1]]; twice {
+				t.Errorf("%s stands twice", m[1])
+			}
+			restart[m[1]] = strings.Contains(cells[2], "needs a restart")
+		}
+	}
+	set, err := config.Load(nil, func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range set.Options {
+		if o.Name == "config" { // not an option of the file
+			continue
+		}
+		says, there := restart[o.Key()]
+		if !there || says == o.Reload {
+			t.Errorf("%s: in the table %t, which says restart %t; a running daemon takes it: %t", o.Key(), there, says, o.Reload)
+		}
+		delete(restart, o.Key())
+	}
+	delete(restart, "users")
+	delete(restart, "accounts")
+	for name := range restart {
+		t.Errorf("%s is no option", name)
+	}
 }
 
 // Links between the documents lead somewhere.

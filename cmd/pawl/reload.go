@@ -108,6 +108,9 @@ func (d *daemon) take(next *config.Set, users []acl.User) error {
 	d.level.Set(c.LogLevel)
 	d.resp.SetLimits(respLimits(c))
 	d.admin.SetHosts(c.AdminHostNames)
+	d.admin.SetMaxQueueSeries(c.MetricsQueues)
+	d.public.SetMaxQueueSeries(c.MetricsQueues)
+	d.setScrubRate(c)
 	d.public.Accounts().Set(d.accounts(c))
 	// Users are replaced only when they have changed: who is logged in by an old
 	// password stays so, but need not be looked up again for nothing.
@@ -118,16 +121,28 @@ func (d *daemon) take(next *config.Set, users []acl.User) error {
 	return nil
 }
 
-// limitEngine gives the engine, which is new, the limits that hold now.
+// setScrubRate is for the scrubber of a daemon that has one.
+func (d *daemon) setScrubRate(c *config.Config) {
+	if s := d.scrubber.Load(); s != nil {
+		s.SetRate(int64(c.ScrubRate))
+	}
+}
+
+// limitEngine gives the engine and the scrubber, which are new, the limits that
+// hold now.
 func (d *daemon) limitEngine(e *engine.Engine) error {
 	d.setMu.Lock()
 	defer d.setMu.Unlock()
 	d.eng = e
+	d.setScrubRate(&d.set.Config)
 	return e.SetLimits(engineLimits(&d.set.Config))
 }
 
 func engineLimits(c *config.Config) engine.Limits {
-	return engine.Limits{MaxWaiters: c.MaxWaiters, MaxMemory: int64(c.MaxMemory), MaxDisk: int64(c.MaxDisk)}
+	return engine.Limits{
+		MaxWaiters: c.MaxWaiters, MaxMemory: int64(c.MaxMemory), MaxDisk: int64(c.MaxDisk),
+		SnapshotBytes: int64(c.SnapshotBytes), SnapshotInterval: c.SnapshotInterval, Keep: c.Keep,
+	}
 }
 
 func respLimits(c *config.Config) resp.Limits {

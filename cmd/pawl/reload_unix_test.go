@@ -39,9 +39,10 @@ func TestReload(t *testing.T) {
 		}
 		return v.Field("log_level").Text
 	}
-	write("log_level = \"debug\"\nkeep = \"1h\"\n")
+	write("log_level = \"debug\"\nkeep = \"1h\"\nverify_bodies = 0\n")
 	s.stderr.wait(t, "msg=changed option=log-level from=info to=debug")
-	s.stderr.wait(t, `needs a restart" option=keep now=0s then=1h0m0s`)
+	s.stderr.wait(t, "msg=changed option=keep from=0s to=1h0m0s")
+	s.stderr.wait(t, `needs a restart" option=verify-bodies now=1GiB then=0`)
 	if got := level(); got != "debug" {
 		t.Errorf("log_level is %s, want debug", got)
 	}
@@ -126,7 +127,8 @@ func TestReloadAccess(t *testing.T) {
 		t.Errorf("with a byte of memory: got %v, want OOM", err)
 	}
 
-	for name, value := range map[string]string{"max_memory": "0", "max_clients": "800", "max_buffers": "64MiB", "max_waiters": "7", "max_disk": "1TiB", "idle_timeout": "1h0m0s", "admin_host_names": "a.example,b.example"} {
+	for name, value := range map[string]string{"max_memory": "0", "max_clients": "800", "max_buffers": "64MiB", "max_waiters": "7", "max_disk": "1TiB", "idle_timeout": "1h0m0s", "admin_host_names": "a.example,b.example",
+		"keep": "2h0m0s", "snapshot_bytes": "1MiB", "snapshot_interval": "1m0s", "scrub_rate": "0", "metrics_queues": "5", "log_level": "warn"} {
 		if _, err := c.Do(t.Context(), "CONFIG", "SET", name, value); err != nil {
 			t.Errorf("CONFIG SET %s: %v", name, err)
 		}
@@ -140,7 +142,7 @@ func TestReloadAccess(t *testing.T) {
 	if got := config("maxclients"); got != "800" {
 		t.Errorf("the edge takes %s clients, want 800", got)
 	}
-	for name, value := range map[string]string{"max_clients": "0", "max_memory": "lots", "keep": "1h", "password_file": "/etc/hostname", "dir": "x"} {
+	for name, value := range map[string]string{"max_clients": "0", "max_memory": "lots", "keep": "-1h", "metrics_queues": "0", "snapshot_bytes": "1", "generation_size": "8MiB", "password_file": "/etc/hostname", "dir": "x"} {
 		if _, err := c.Do(t.Context(), "CONFIG", "SET", name, value); err == nil {
 			t.Errorf("CONFIG SET %s %s was taken", name, value)
 		}

@@ -79,7 +79,7 @@ func (s *Server) metricsHandler() http.Handler {
 			return
 		}
 		if e := s.currentEngine(); e != nil {
-			page.queues(e.Census(), s.options.MaxQueueSeries)
+			page.queues(e.Census(), int(s.series.Load()))
 		}
 		w.Header().Set("Content-Type", page.header.Get("Content-Type"))
 		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") || isLoopback(r.RemoteAddr) {

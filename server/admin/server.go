@@ -76,7 +76,8 @@ type Server struct {
 	log      *slog.Logger
 	started  time.Time
 	hosts    atomic.Pointer[[]string]
-	draining atomic.Bool // Shutdown was called
+	series   atomic.Int64 // queues that have metrics of their own
+	draining atomic.Bool  // Shutdown was called
 }
 
 // New makes a server without an engine: live, not ready.
@@ -84,14 +85,12 @@ func New(o Options) (*Server, error) {
 	if o.Lmstfy == nil {
 		return nil, errors.New("admin: no public edge given")
 	}
-	if o.MaxQueueSeries <= 0 {
-		o.MaxQueueSeries = 1000
-	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
 	s := &Server{options: o, log: o.Log, started: time.Now(), history: newHistory()}
 	s.SetHosts(o.Hosts)
+	s.SetMaxQueueSeries(o.MaxQueueSeries)
 	var err error
 	if s.registry, err = s.newRegistry(); err != nil {
 		return nil, fmt.Errorf("admin metrics: %w", err)
@@ -152,6 +151,14 @@ func mountPprof(mux *http.ServeMux, login func(http.Handler) http.Handler) {
 func (s *Server) SetHosts(names []string) {
 	names = slices.Clone(names)
 	s.hosts.Store(&names)
+}
+
+// SetMaxQueueSeries replaces Options.MaxQueueSeries from the next scrape on.
+func (s *Server) SetMaxQueueSeries(n int) {
+	if n <= 0 {
+		n = 1000
+	}
+	s.series.Store(int64(n))
 }
 
 // SetEngine ends the loading. It is called once.

@@ -25,7 +25,7 @@ const maxNamespaceSeries = 1000
 // dashboards and alerts go on working. It is a prometheus.Collector.
 type metrics struct {
 	engine    func() Engine
-	maxQueues int
+	maxQueues atomic.Int64
 
 	latency *prometheus.HistogramVec
 	codes   *prometheus.CounterVec
@@ -67,9 +67,8 @@ func newMetrics(maxQueues int, names []string, current func() Engine) *metrics {
 	}
 	queueLabels := []string{"pool", "namespace", "queue"}
 	queueBuckets := prometheus.ExponentialBuckets(15, 3.5, 7)
-	return &metrics{
+	m := &metrics{
 		engine:     current,
-		maxQueues:  maxQueues,
 		waiting:    waiting,
 		calls:      make(map[callKey]callSeries),
 		namespaces: make(map[[2]string]bool),
@@ -98,6 +97,8 @@ func newMetrics(maxQueues int, names []string, current func() Engine) *metrics {
 			Buckets: queueBuckets,
 		}, queueLabels),
 	}
+	m.maxQueues.Store(int64(maxQueues))
+	return m
 }
 
 // observe counts a finished call.
@@ -201,7 +202,7 @@ func (m *metrics) queue(key string) *queueTimes {
 		return q
 	}
 	pool, namespace, queue := state.SplitQueueKey(key)
-	if len(m.queues) >= m.maxQueues {
+	if int64(len(m.queues)) >= m.maxQueues.Load() {
 		pool, namespace, queue = "", "", OtherQueues
 		key = ""
 		if q := m.queues[key]; q != nil {

@@ -152,7 +152,7 @@ func New(o Options) (*Server, error) {
 		o.MaxPayload = DefaultMaxPayload
 	}
 	if o.MaxQueueSeries <= 0 {
-		o.MaxQueueSeries = 1000
+		o.MaxQueueSeries = defaultQueueSeries
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -205,6 +205,17 @@ func (s *Server) SetEngine(e Engine) error {
 	g := Guard(e)
 	s.engine.Store(&g)
 	return nil
+}
+
+const defaultQueueSeries = 1000
+
+// SetMaxQueueSeries replaces Options.MaxQueueSeries. Queues that have series of
+// their own keep them.
+func (s *Server) SetMaxQueueSeries(n int) {
+	if n <= 0 {
+		n = defaultQueueSeries
+	}
+	s.metrics.maxQueues.Store(int64(n))
 }
 
 // currentEngine is nil while loading.
