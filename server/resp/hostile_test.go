@@ -494,3 +494,23 @@ func TestSlowLogIsBounded(t *testing.T) {
 		t.Errorf("the slow log holds %d bytes", len(got))
 	}
 }
+
+// Of what a client goes on sending behind its last reply little is read.
+func TestNobodyIsReadForEver(t *testing.T) {
+	t.Parallel()
+	d, _ := startFake(t, resp.Options{})
+	c := d.dial()
+	c.send(command("QUIT"))
+	sent, chunk := 0, make([]byte, 64<<10)
+	for sent < 64<<20 {
+		n, err := c.nc.Write(chunk)
+		sent += n
+		if err != nil {
+			break
+		}
+	}
+	// What the sockets hold on both sides is not read, either.
+	if sent > 32<<20 {
+		t.Errorf("%d bytes behind QUIT were taken", sent)
+	}
+}

@@ -63,5 +63,6 @@ const (
 	maxMonitorLag  = 4096            // lines a MONITOR client may be behind
 	stopGrace      = 5 * time.Second // Shutdown; the engine needs some of the ten seconds, too
 	lingerTime     = 500 * time.Millisecond
-	failuresPerSec = 10 // wrong passwords of one address before it is slowed
+	lingerBytes    = 256 << 10 // read of what is sent behind the last reply
+	failuresPerSec = 10        // wrong passwords of one address before it is slowed
 )
