@@ -61,6 +61,8 @@ type conn struct {
 	eof      bool // the client has finished sending
 	inEngine bool // a panic now is the engine's
 
+	claim *claim // what it waits for; guarded by the ceiling's mu
+
 	seat // in the poller
 
 	watching bool            // a goroutine reads into in
@@ -195,6 +197,7 @@ func (c *conn) condemn(cause closeCause) {
 	if c.condemned.CompareAndSwap(nil, &name) {
 		c.srv.closes.add(cause)
 		c.srv.noteClose(c, cause)
+		c.srv.ceiling.withdraw(c)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.nc == nil {
@@ -406,8 +409,7 @@ func (c *conn) makeRoom() bool {
 		// More than fits came at once: read more at once, or a pipeline is cut
 		// into batches of the small array, each with a commit of its own. No need
 		// to wait for room, though.
-		if size := int64(in.nextSize()); c.srv.ceiling.admit(size - in.pooled()) {
-			c.held.Add(size - in.pooled())
+		if size := int64(in.nextSize()); c.srv.admit(c, size-in.pooled()) {
 			in.swap(int(size))
 			return true
 		}
@@ -448,11 +450,7 @@ func (c *conn) allow(n int64, size int) bool {
 	if !c.polled {
 		return c.srv.reserve(c, n)
 	}
-	if size > maxReadBytes || !c.srv.ceiling.admit(n) {
-		return false
-	}
-	c.held.Add(n)
-	return true
+	return size <= maxReadBytes && c.srv.admit(c, n)
 }
 
 // endOfStream answers a stream that ended inside a command.

@@ -23,6 +23,7 @@ func (s *Server) runJanitor() {
 		case <-ticker.C:
 			s.clock.Store(time.Since(s.started).Milliseconds())
 			s.sweep()
+			s.makeRoom(time.Now())
 			for _, p := range s.pollers {
 				p.relieve()
 			}

@@ -44,6 +44,7 @@ func (s *Server) SetLimits(l Limits) {
 	l = l.withDefaults()
 	s.clientLimit.Store(int64(min(l.Clients, descriptorLimit()-64)))
 	s.ceiling.limit.Store(l.BufferBytes)
+	s.ceiling.grant()
 	s.idleTime.Store(int64(l.IdleTime))
 }
 
