@@ -3,15 +3,8 @@ package resp_test
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"pawl/internal/cert"
 	"pawl/server/resp"
 )
 
@@ -185,33 +179,11 @@ func TestExposed(t *testing.T) {
 }
 
 // writeCert writes a certificate for localhost that signs itself.
-func writeCert(t *testing.T, dir, name string, serial int64) (certFile, keyFile string) {
+func writeCert(t *testing.T, dir string, serial int64) (certFile, keyFile string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"},
-		NotBefore: time.Unix(0, 0), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{
-		certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "EC PRIVATE KEY", Bytes: raw},
-	} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := cert.Write(certFile, keyFile, serial); err != nil {
+		t.Fatal(err)
 	}
 	return certFile, keyFile
 }
@@ -235,7 +207,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files := resp.TLSFiles{}
-	files.Cert, files.Key = writeCert(t, dir, "first", 1)
+	files.Cert, files.Key = writeCert(t, dir, 1)
 	d, _ := startFake(t, resp.Options{Limits: resp.Limits{LoginTime: 3 * time.Second}})
 	addr := startTLS(t, d, files)
 	client := func(config *tls.Config) (*peer, error) {
@@ -277,14 +249,14 @@ func TestTLS(t *testing.T) {
 	if err := os.Chtimes(files.Cert, before, before); err != nil {
 		t.Fatal(err)
 	}
-	writeCert(t, dir, "second", 2)
+	writeCert(t, dir, 2)
 	d.until("the new certificate is shown", func() bool {
 		c, err := client(&tls.Config{})
 		if err != nil {
 			return false
 		}
 		defer c.nc.Close()
-		return c.nc.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName == "second"
+		return c.nc.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.Int64() == 2
 	})
 	p := d.dial() // the plain port goes on
 	p.expect("+PONG", "PING")
@@ -300,7 +272,7 @@ func TestTLS(t *testing.T) {
 
 func TestTLSClientCertificates(t *testing.T) {
 	dir := t.TempDir()
-	cert, key := writeCert(t, dir, "both", 1)
+	cert, key := writeCert(t, dir, 1)
 	d, _ := startFake(t, resp.Options{})
 	addr := startTLS(t, d, resp.TLSFiles{Cert: cert, Key: key, ClientCA: cert})
 	pair, err := tls.LoadX509KeyPair(cert, key)
