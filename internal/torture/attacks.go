@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"pawl/internal/cert"
 	"pawl/internal/record"
 	"pawl/internal/torture/daemon"
 	"pawl/internal/torture/hostile"
@@ -24,7 +27,8 @@ func runAttacks(ctx context.Context, args []string) error {
 	l := newLab("attacks", args)
 	defer l.close()
 	full := l.flags.Bool("full", false, "attack with the numbers of the requirement, not a tenth and less of them")
-	only := l.flags.String("attack", "", "play this one only")
+	control := l.flags.Bool("control", false, "afterwards, have honest clients use as much of the processors, and say how the others fare beside them")
+	only := l.flags.String("attack", "", "play these only, by name, with commas between them")
 	if err := l.open(ctx); err != nil {
 		return err
 	}
@@ -33,11 +37,11 @@ func runAttacks(ctx context.Context, args []string) error {
 	}
 	played, violated := 0, 0
 	for _, a := range hostile.Attacks() {
-		if *only != "" && a.Name != *only {
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), a.Name) {
 			continue
 		}
 		played++
-		line, broken, err := l.attack(ctx, &a, *full)
+		line, broken, err := l.attack(ctx, &a, *full, *control)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.Name, err)
 		}
@@ -60,13 +64,12 @@ func runAttacks(ctx context.Context, args []string) error {
 }
 
 // attack plays one; broken says which promise did not hold.
-func (l *lab) attack(ctx context.Context, a *hostile.Attack, full bool) (line, broken string, err error) {
+func (l *lab) attack(ctx context.Context, a *hostile.Attack, full, control bool) (line, broken string, err error) {
 	addr, err := l.port()
 	if err != nil {
 		return "", "", err
 	}
-	field := &hostile.Field{Addr: addr, Full: full}
-	defer field.Leave()
+	field := &hostile.Field{Addr: addr, Full: full, TLS: a.TLS}
 	var args []string
 	if a.Args != nil {
 		args = a.Args(field)
@@ -80,6 +83,13 @@ func (l *lab) attack(ctx context.Context, a *hostile.Attack, full bool) (line, b
 		}
 		args = append(args, "--password-file", file)
 	}
+	if a.TLS {
+		certFile, keyFile := filepath.Join(l.dir, "cert.pem"), filepath.Join(l.dir, "key.pem")
+		if err := cert.Write(certFile, keyFile, 1); err != nil {
+			return "", "", err
+		}
+		args = append(args, "--tls-cert", certFile, "--tls-key", keyFile)
+	}
 	dir := filepath.Join(l.dir, a.Name)
 	defer os.RemoveAll(dir) // a gigabyte, some of them
 	sup := daemon.New(daemon.Options{Binary: l.binary, Dir: dir, Addr: addr, Args: args}, l.rec)
@@ -87,7 +97,7 @@ func (l *lab) attack(ctx context.Context, a *hostile.Attack, full bool) (line, b
 	if err := sup.Start(); err != nil {
 		return "", "", err
 	}
-	others, err := startOthers(ctx, addr, password, max(a.Others, 4))
+	others, err := startOthers(ctx, field, password, max(a.Others, 4))
 	if err != nil {
 		return "", "", fmt.Errorf("%w\n%s", err, sup.Stderr())
 	}
@@ -111,16 +121,28 @@ func (l *lab) attack(ctx context.Context, a *hostile.Attack, full bool) (line, b
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	most := hostile.Watch(watching, sup.Pid())
-	began := time.Now()
-	if err := a.Run(ctx, field); err != nil {
+	use, err := l.measured(ctx, sup, nil, fmt.Sprintf("-full=%t", full), "-addr", addr, "-attack", a.Name)
+	if err != nil {
 		return "", "", fmt.Errorf("%w\n%s", err, sup.Stderr())
 	}
-	took := time.Since(began)
 	_, p99, n, failed := others.Took()
 	stop()
 	grown, bound := <-most-before, a.Bound(field)
-	line = fmt.Sprintf("memory %d MiB and %d MiB more (bound %d); p99 of %d others %v before, %v in %d commands; %v",
-		before/hostile.MiB, grown/hostile.MiB, bound/hostile.MiB, max(a.Others, 4), round(basis), round(p99), n, took.Round(time.Second/10))
+	line = fmt.Sprintf("memory %d MiB and %d MiB more (bound %d); p99 of %d others %v before, %v in %d commands; %v, processors: daemon %.2f, attackers %.2f%s",
+		before/hostile.MiB, grown/hostile.MiB, bound/hostile.MiB, max(a.Others, 4), round(basis), round(p99), n,
+		use.took.Round(time.Second/10), use.daemon, use.attackers, use.said)
+	if control && failed == nil && n > 0 && sup.Alive() {
+		if err := pause(ctx, 2*time.Second); err != nil { // what the attack has left behind is cleared
+			return "", "", err
+		}
+		honest, err := l.measured(ctx, sup, others, "-addr", addr, "-pid", fmt.Sprint(sup.Pid()), "-for", (2 * calm).String(),
+			"-share", fmt.Sprint(use.daemon+use.attackers), fmt.Sprintf("-password=%t", a.Password), fmt.Sprintf("-tls=%t", a.TLS))
+		if err != nil {
+			return "", "", fmt.Errorf("the control: %w", err)
+		}
+		_, fair, _, _ := others.Took()
+		line += fmt.Sprintf("; beside honest clients that use %.2f: p99 %v", honest.daemon+honest.attackers, round(fair))
+	}
 	switch {
 	case !sup.Alive():
 		broken = "the daemon died: " + sup.Stderr()
@@ -136,10 +158,52 @@ func (l *lab) attack(ctx context.Context, a *hostile.Attack, full bool) (line, b
 	return line, broken, nil
 }
 
+// use is what attackers and daemon took of the processors, 1 is one of them.
+type use struct {
+	daemon, attackers float64
+	took              time.Duration
+	said              string
+}
+
+// measured has attackers do what args say, and returns at the height of it. When
+// others are given, they are timed from now on.
+func (l *lab) measured(ctx context.Context, sup *daemon.Supervisor, others *hostile.Others, args ...string) (u use, err error) {
+	a, err := startAttackers(ctx, args...)
+	if err != nil {
+		return u, err
+	}
+	defer func() { err = errors.Join(err, a.leave()) }()
+	if others != nil {
+		others.Took()
+	}
+	began := time.Now()
+	before, err := hostile.CPU(sup.Pid())
+	if err != nil {
+		return u, err
+	}
+	if u.said, err = a.height(); err != nil {
+		return u, err
+	}
+	if u.said != "" {
+		u.said = "; " + u.said
+	}
+	u.took = time.Since(began)
+	after, err := hostile.CPU(sup.Pid())
+	if err != nil {
+		return u, err
+	}
+	theirs, err := hostile.CPU(a.process.Process.Pid)
+	if err != nil {
+		return u, err
+	}
+	u.daemon, u.attackers = (after-before).Seconds()/u.took.Seconds(), theirs.Seconds()/u.took.Seconds()
+	return u, nil
+}
+
 // startOthers tries until the daemon has begun to serve.
-func startOthers(ctx context.Context, addr, password string, n int) (*hostile.Others, error) {
+func startOthers(ctx context.Context, f *hostile.Field, password string, n int) (*hostile.Others, error) {
 	for deadline := time.Now().Add(daemon.Patience); ; {
-		others, err := hostile.StartOthers(ctx, addr, password, n)
+		others, err := hostile.StartOthers(ctx, f, password, n)
 		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
 			return others, err
 		}

@@ -62,6 +62,7 @@ func layers() []layer {
 		{"disk", "power cuts on a disk that sees every block write", runDisk},
 		{"sick", "a disk that fails at its k-th block write", runSick},
 		{"attacks", "what each attack costs: memory, and how the others fare", runAttacks},
+		{"attacker", "the clients of one attack, which attacks starts", runAttacker},
 		{"crowd", "thousands of connections that do nothing, or wait", runCrowd},
 		{"planted", "bugs laid over the source, each of which must be caught", runPlanted},
 		{"long", "a layer again and again, in slices that go on where they stopped", runLong},

@@ -32,12 +32,24 @@ type Attack struct {
 	Others int
 	// Password: clients must log in, and the attackers do not.
 	Password bool
-	run      func(ctx context.Context, f *Field) error
+	// TLS: the daemon speaks nothing else.
+	TLS bool
+	run func(ctx context.Context, f *Field) error
 }
 
 // Run attacks; it returns when the attack is at its height. What it has set up
 // stays until Field.Leave.
 func (a *Attack) Run(ctx context.Context, f *Field) error { return a.run(ctx, f) }
+
+// Named is the attack of that name, or nil.
+func Named(name string) *Attack {
+	for _, a := range Attacks() {
+		if a.Name == name {
+			return &a
+		}
+	}
+	return nil
+}
 
 func fixed(bytes int64) func(*Field) int64 { return func(*Field) int64 { return bytes } }
 
@@ -45,12 +57,22 @@ func fixed(bytes int64) func(*Field) int64 { return func(*Field) int64 { return 
 func Attacks() []Attack {
 	return []Attack{
 		{Name: "strangers", Does: "clients that have not logged in send commands and read no answer", Password: true, Bound: fixed(64 * MiB), run: strangers},
+		{Name: "guesses", Does: "clients try passwords, many at a time", Password: true, Bound: fixed(64 * MiB), run: guesses},
+		{Name: "held", Does: "clients begin TLS, or something else, on a TLS port, and stay", TLS: true, Bound: fixed(64 * MiB), run: heldHandshakes},
+		{Name: "handshakes", Does: "clients go through TLS, hang up and come again", TLS: true, Bound: fixed(64 * MiB), run: handshakes},
 		{Name: "announced", Does: "clients announce a payload of 1 MiB and send one byte of it", Bound: fixed(96 * MiB), run: announced},
 		{Name: "malformed", Does: "clients send what is no command, arrays nested deeply among it", Bound: fixed(64 * MiB), run: malformed},
 		{
 			Name: "buffers", Does: "clients have payloads of 1 MiB echoed and read none", run: unreadEchoes,
 			Args:  func(f *Field) []string { return []string{"--max-buffers", strconv.Itoa(f.either(32, 256)) + "MiB"} },
 			Bound: func(f *Field) int64 { return 2*int64(f.either(32, 256))*MiB + 128*MiB },
+		},
+		{
+			Name: "room", Does: "clients all want more room for their input than there is for all", run: noRoom,
+			Args: func(f *Field) []string { return []string{"--max-buffers", strconv.Itoa(f.either(16, 128)) + "MiB"} },
+			Bound: func(f *Field) int64 {
+				return 2*int64(f.either(16, 128))*MiB + int64(f.either(400, 4000))*24<<10 + 128*MiB
+			},
 		},
 		{Name: "unread", Does: "clients fetch jobs of 1 MiB and do not read them", Bound: fixed(384 * MiB), run: unreadJobs},
 		{Name: "drip", Does: "clients send one byte a second", Bound: fixed(64 * MiB), run: drip},
@@ -120,6 +142,17 @@ func unreadEchoes(ctx context.Context, f *Field) error {
 	echo := command("ECHO", strings.Repeat("e", 1<<20))
 	if err := f.each(ctx, f.either(60, 300), func(_ int, conn net.Conn) error {
 		return send(conn, strings.Repeat(echo, 4), 2*time.Second)
+	}); err != nil {
+		return err
+	}
+	return sleep(ctx, f.hold())
+}
+
+// noRoom has very many clients send most of a payload each, and then nothing.
+func noRoom(ctx context.Context, f *Field) error {
+	most := "*3\r\n$7\r\nENQUEUE\r\n$1\r\nq\r\n$524288\r\n" + strings.Repeat("x", 100<<10)
+	if err := f.all(ctx, f.either(400, 4000), func(_ int, conn net.Conn) error {
+		return send(conn, most, 5*time.Second)
 	}); err != nil {
 		return err
 	}

@@ -19,6 +19,15 @@ import (
 type Field struct {
 	Addr string // of the daemon's Redis clients
 	Full bool   // the numbers of the requirement instead of a tenth and less
+	Said string // by an attack, when it is at its height
+
+	// Of Honest: the daemon's process, how much of the processors to use together
+	// with it (1 is one of them), and for how long.
+	Pid      int
+	Share    float64
+	For      time.Duration
+	Password bool // it must log in
+	TLS      bool // clients that mean no harm speak it
 
 	mu    sync.Mutex
 	conns []net.Conn // guarded by mu
@@ -70,9 +79,18 @@ const parallel = 64
 // That the daemon closes the connection, or does not take what is sent, is what
 // an attacker must expect.
 func (f *Field) each(ctx context.Context, n int, part func(i int, conn net.Conn) error) error {
+	return f.some(ctx, n, parallel, part)
+}
+
+// all is each with everybody at once.
+func (f *Field) all(ctx context.Context, n int, part func(i int, conn net.Conn) error) error {
+	return f.some(ctx, n, n, part)
+}
+
+func (f *Field) some(ctx context.Context, n, at int, part func(i int, conn net.Conn) error) error {
 	var first atomic.Pointer[error]
 	var attackers sync.WaitGroup
-	gate := make(chan struct{}, parallel)
+	gate := make(chan struct{}, at)
 	for i := range n {
 		if ctx.Err() != nil || first.Load() != nil {
 			break

@@ -4,6 +4,7 @@ package hostile
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,13 +33,18 @@ type Others struct {
 	first error           // guarded by mu; the first command that failed
 }
 
-// StartOthers starts n clients, each of one connection that stays.
-func StartOthers(ctx context.Context, addr, password string, n int) (*Others, error) {
+// StartOthers starts n clients, each of one connection that stays, speaking to
+// f.Addr as f says.
+func StartOthers(ctx context.Context, f *Field, password string, n int) (*Others, error) {
 	ctx, stop := context.WithCancel(ctx)
 	o := &Others{stop: stop}
 	for i := range n {
+		var secure *tls.Config
+		if f.TLS {
+			secure = &tls.Config{InsecureSkipVerify: true} // our own certificate
+		}
 		c := redis.NewClient(&redis.Options{
-			Addr: addr, Password: password, Protocol: 2, PoolSize: 1, MaxRetries: -1,
+			Addr: f.Addr, TLSConfig: secure, Password: password, Protocol: 2, PoolSize: 1, MaxRetries: -1,
 			ReadTimeout: time.Minute, WriteTimeout: time.Minute, PoolTimeout: time.Minute, DialTimeout: time.Minute,
 		})
 		o.clients = append(o.clients, c)
