@@ -100,18 +100,6 @@ func (s *State) uproot(q *queue, slot uint32, j *job) {
 	j.prev, j.next = 0, 0
 }
 
-// firstDue is the first job of a tree, 0 where it is empty.
-func (s *State) firstDue(root uint32) uint32 {
-	for root != 0 {
-		left := s.jobs.at(root).prev
-		if left == 0 {
-			return root
-		}
-		root = left
-	}
-	return 0
-}
-
 // behind is the first job of a tree that lies behind m, 0 for none.
 func (s *State) behind(root uint32, m mark) (slot uint32) {
 	for root != 0 {
