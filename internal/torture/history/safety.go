@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -336,20 +337,42 @@ func (c *checker) checkDelay(j *job) {
 
 // checkAttempts: S19.
 func (c *checker) checkAttempts(j *job) {
-	queue, tries := "", 0
+	queue, tries := j.queue(), 0
 	for _, e := range j.enqueues {
-		queue, tries = e.Queue, e.Tries
+		tries = e.Tries
 	}
-	for i := 1; i < len(j.grants); i++ {
-		a, b := j.grants[i-1], j.grants[i]
-		if a.Attempt == 0 || b.Attempt == 0 || a.ret() > b.call() {
-			continue
+	var counted []grant
+	for _, g := range j.grants { // by return
+		if g.Attempt > 0 {
+			counted = append(counted, g)
 		}
-		if b.Attempt <= a.Attempt {
-			c.report("S19", "attempts of job %016x: %d, then %d (incarnations %d, %d)", j.nonce, a.Attempt, b.Attempt, a.fetch.Incarnation, b.fetch.Incarnation)
-			continue
+	}
+	// What was delivered before a fetch was called has a smaller number.
+	byCall := slices.Clone(counted)
+	slices.SortStableFunc(byCall, func(a, b grant) int { return cmp.Compare(a.call(), b.call()) })
+	var before grant // the greatest number of those that had returned
+	k := 0
+	for _, b := range byCall {
+		for ; k < len(counted) && counted[k].ret() <= b.call(); k++ {
+			if before.Grant == nil || counted[k].Attempt > before.Attempt {
+				before = counted[k]
+			}
 		}
+		if before.Grant != nil && b.Attempt <= before.Attempt {
+			c.report("S19", "attempts of job %016x: %d, then %d (incarnations %d, %d)", j.nonce, before.Attempt, b.Attempt, before.fetch.Incarnation, b.fetch.Incarnation)
+			return
+		}
+	}
+	// Answers that overlap may be read in any order, so gaps are looked for in that
+	// of the numbers.
+	slices.SortStableFunc(counted, func(a, b grant) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	for i := 1; i < len(counted); i++ {
+		a, b := counted[i-1], counted[i]
 		unseen := b.Attempt - a.Attempt - 1
+		if unseen < 0 {
+			c.report("S19", "attempt %d of job %016x was delivered twice, as %s and %s", a.Attempt, j.nonce, a.Lease, b.Lease)
+			continue
+		}
 		if unseen == 0 {
 			continue
 		}
