@@ -42,6 +42,69 @@ func TestTooManyClients(t *testing.T) {
 	}
 }
 
+// lateListener hands out one connection, after it was closed.
+type lateListener struct {
+	net.Listener
+	accepting, closed chan struct{}
+	accept, close     sync.Once
+	late              chan net.Conn
+}
+
+func (l *lateListener) Close() error {
+	l.close.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *lateListener) Accept() (net.Conn, error) {
+	l.accept.Do(func() { close(l.accepting) })
+	<-l.closed
+	if nc, ok := <-l.late; ok {
+		return nc, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// Who comes while the server stops is told so, and not that there are too many.
+func TestConnectionWhileStopping(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	client, err := net.Dial("tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	nc, err := inner.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lateListener{Listener: inner, accepting: make(chan struct{}), closed: make(chan struct{}), late: make(chan net.Conn)}
+	s := newServer(resp.Options{})
+	var serving sync.WaitGroup
+	serving.Go(func() { s.Serve(t.Context(), l) })
+	<-l.accepting
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case l.late <- nc:
+	case <-time.After(patience):
+		t.Fatal("nobody accepts")
+	}
+	close(l.late)
+	serving.Wait()
+	client.SetReadDeadline(time.Now().Add(patience))
+	got, err := io.ReadAll(client)
+	if want := "-ERR shutting down\r\n"; string(got) != want || err != nil {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	if n := s.Numbers(); n.Refused != 0 {
+		t.Errorf("%d were counted as too many", n.Refused)
+	}
+}
+
 // closedFor waits for the server to close a connection for a cause.
 func closedFor(t *testing.T, d *daemon, c *peer, cause string) {
 	t.Helper()

@@ -268,13 +268,20 @@ func (s *Server) removeListener(l net.Listener) {
 func (s *Server) accept(nc net.Conn) {
 	setKeepAlive(nc)
 	s.mu.Lock()
-	if s.stopped.Load() || int64(len(s.conns)) >= s.clientLimit.Load() {
-		s.mu.Unlock()
+	refusal := ""
+	switch {
+	case s.stopped.Load():
+		refusal = engine.ErrClosed.Error()
+	case int64(len(s.conns)) >= s.clientLimit.Load():
+		refusal = "max number of clients reached"
 		s.stats.refused.Add(1)
+	}
+	if refusal != "" {
+		s.mu.Unlock()
 		// Never wait for a client here: a fresh socket takes this line at once.
 		if !isTLS(nc) {
 			nc.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-			nc.Write([]byte("-ERR max number of clients reached\r\n"))
+			nc.Write([]byte("-ERR " + refusal + "\r\n"))
 		}
 		rawConn(nc).Close()
 		return
