@@ -57,20 +57,27 @@ func hash(salt [16]byte, password []byte) [sha256.Size]byte {
 // how much of it is right. Call Reject for a name that does not exist, so that
 // it takes as long.
 func (u *User) Check(password []byte) bool {
-	ok := 0
-	for _, p := range u.Passwords {
-		sum := hash(p.Salt, password)
-		ok |= subtle.ConstantTimeCompare(sum[:], p.Hash[:])
-	}
-	if len(u.Passwords) == 0 {
-		Reject(password)
-	}
+	ok := check(u.Passwords, password)
 	return u.Enabled && (u.NoPass || ok == 1)
 }
 
 // Reject does the work of checking a password and says no.
-func Reject(password []byte) {
-	var none Password
-	sum := hash(none.Salt, password)
-	_ = subtle.ConstantTimeCompare(sum[:], none.Hash[:])
+func Reject(password []byte) { check(nil, password) }
+
+// check compares password with all of the list, and with nothing as often as
+// there could be more: how many passwords a name has, none included, does not
+// show in the time.
+func check(list []Password, password []byte) (ok int) {
+	for i := range max(MaxPasswords, len(list)) {
+		var p Password
+		if i < len(list) {
+			p = list[i]
+		}
+		sum := hash(p.Salt, password)
+		same := subtle.ConstantTimeCompare(sum[:], p.Hash[:])
+		if i < len(list) {
+			ok |= same
+		}
+	}
+	return ok
 }

@@ -22,6 +22,7 @@ type fakeEngine struct {
 	waitErr  error
 	loadErr  map[string]error // by payload, once
 	waiters  []*engine.Waiter
+	submits  int // commands so far
 }
 
 type fakeJob struct {
@@ -50,6 +51,7 @@ func (f *fakeEngine) forget() {
 func (f *fakeEngine) Submit(cmds ...engine.Command) engine.LSN {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.submits += len(cmds)
 	for _, cmd := range cmds {
 		f.decide(cmd)
 	}

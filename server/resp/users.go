@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"pawl/acl"
 	"pawl/engine"
@@ -184,26 +181,35 @@ const errWrongPass = "WRONGPASS invalid username-password pair or user is disabl
 // logIn makes the connection the user's, or answers why not. The answer and the
 // time it takes are the same for a wrong name and a wrong password.
 func (c *conn) logIn(name, password []byte) bool {
-	c.srv.failures.wait(c)
+	f := &c.srv.failures
+	slot, ok := f.wait(c)
+	if !ok {
+		c.closing = true
+		return false
+	}
 	u := c.srv.users.Load().named(string(name))
-	ok := false
+	right := false
 	if u != nil {
-		ok = u.Check(password)
+		right = u.Check(password)
 	} else {
 		acl.Reject(password)
-		var err error
-		if u, err = c.logInByToken(name, password); err != nil {
-			c.failError(err)
-			return false
-		}
-		if u != nil {
-			c.become(u)
-			return true
-		}
 	}
-	if ok {
+	if right {
+		f.right(c, slot)
 		c.setToken("", "")
 		c.become(u)
+		return true
+	}
+	// Also when the name is a user's, who hides the token: the look into the log may
+	// wait for the disk, and how long it takes must not tell names.
+	byToken, err := c.logInByToken(name, password, u != nil)
+	switch {
+	case err != nil:
+		c.failError(err)
+		return false
+	case byToken != nil:
+		f.right(c, slot)
+		c.become(byToken)
 		return true
 	}
 	if c.engine() == nil {
@@ -212,7 +218,7 @@ func (c *conn) logIn(name, password []byte) bool {
 		return false
 	}
 	c.srv.stats.authFailures.Add(1)
-	c.srv.failures.add(c)
+	f.wrong(c, slot)
 	c.srv.log.Warn("a client could not log in", "client", c.id, "addr", c.addr)
 	c.failNow(errWrongPass)
 	return false
@@ -221,8 +227,8 @@ func (c *conn) logIn(name, password []byte) bool {
 // logInByToken gives the user that a token of the HTTP API stands for: AUTH
 // namespace token, with POOL: before the token when the pool is not the default
 // one. Its holder may do in the namespace what the HTTP API lets it do. Nil is
-// that there is no such token.
-func (c *conn) logInByToken(namespace, token []byte) (*acl.User, error) {
+// that there is no such token, or that it is hidden.
+func (c *conn) logInByToken(namespace, token []byte, hidden bool) (*acl.User, error) {
 	e := c.engine()
 	if e == nil || len(namespace) == 0 || len(namespace) > state.MaxNameBytes || bytes.IndexByte(namespace, '/') >= 0 ||
 		len(token) == 0 || len(token) > acl.MaxPasswordBytes {
@@ -245,7 +251,7 @@ func (c *conn) logInByToken(namespace, token []byte) (*acl.User, error) {
 	c.mu.Unlock()
 	c.setToken(before, get.Key)
 	err := c.wait(c.submit(&get))
-	if err != nil || get.Err() != nil || get.Value == nil {
+	if err != nil || get.Err() != nil || get.Value == nil || hidden {
 		c.setToken(before, "")
 		return nil, err
 	}
@@ -287,63 +293,6 @@ func quoteGlob(text string) string {
 		b.WriteByte(text[i])
 	}
 	return b.String()
-}
-
-// failureLimiter slows addresses that try passwords: after ten wrong ones in a
-// second, the next attempt waits until that second is over.
-type failureLimiter struct {
-	mu    sync.Mutex
-	since time.Time      // when counting began
-	count map[string]int // guarded by mu
-}
-
-// maxFailureHosts bounds the table; beyond it every address shares one count.
-const maxFailureHosts = 4096
-
-func (f *failureLimiter) host(c *conn) string {
-	host, _, err := net.SplitHostPort(c.addr)
-	if err != nil {
-		return c.addr
-	}
-	return host
-}
-
-func (f *failureLimiter) add(c *conn) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.turn(time.Now())
-	host := f.host(c)
-	if _, ok := f.count[host]; !ok && len(f.count) >= maxFailureHosts {
-		host = ""
-	}
-	f.count[host]++
-}
-
-// turn begins a new second.
-func (f *failureLimiter) turn(now time.Time) {
-	if f.count == nil || now.Sub(f.since) >= time.Second {
-		f.since, f.count = now, make(map[string]int)
-	}
-}
-
-func (f *failureLimiter) wait(c *conn) {
-	f.mu.Lock()
-	now := time.Now()
-	f.turn(now)
-	pause := time.Duration(0)
-	if max(f.count[f.host(c)], f.count[""]) >= failuresPerSec {
-		pause = time.Second - now.Sub(f.since)
-	}
-	f.mu.Unlock()
-	if pause <= 0 {
-		return
-	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-c.srv.stop:
-	}
 }
 
 // ACL WHOAMI.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"pawl/acl"
 	"pawl/engine"
 	"pawl/server/resp"
 )
@@ -131,6 +132,26 @@ func TestDeletedTokenCutsOff(t *testing.T) {
 	if n := d.s.Numbers().Closed["killed"]; n != 2 {
 		t.Errorf("%d connections were killed, want 2", n)
 	}
+}
+
+// A wrong password of a user costs what a name that does not exist costs: both
+// look for a token in the log, which may wait for the disk.
+func TestWrongNameAndPasswordAreAlike(t *testing.T) {
+	t.Parallel()
+	d, f := startFake(t, resp.Options{Password: "right", Users: []acl.User{{Name: "off"}}})
+	c := d.dial()
+	for _, user := range []string{"default", "off", "nobody"} {
+		f.mu.Lock()
+		before := f.submits
+		f.mu.Unlock()
+		c.expect("-WRONGPASS invalid username-password pair or user is disabled.", "AUTH", user, "wrong")
+		f.mu.Lock()
+		if n := f.submits - before; n != 1 {
+			t.Errorf("a wrong password for %q looked into the log %d times, want 1", user, n)
+		}
+		f.mu.Unlock()
+	}
+	c.expect("+OK", "AUTH", "right")
 }
 
 // Whoever tries passwords is slowed, and nobody else from another address.
