@@ -103,7 +103,10 @@ func (l *lab) attack(ctx context.Context, a *hostile.Attack, full, control bool)
 	}
 	defer others.Stop()
 
-	calm := time.Second
+	calm := 300 * time.Millisecond
+	if control {
+		calm = time.Second
+	}
 	if full {
 		calm = 5 * time.Second
 	}
@@ -127,6 +130,13 @@ func (l *lab) attack(ctx context.Context, a *hostile.Attack, full, control bool)
 	}
 	_, p99, n, failed := others.Took()
 	stop()
+	// A short attack may be over before a slow machine has answered anybody.
+	for end := time.Now().Add(daemon.Patience); n == 0 && failed == nil && sup.Alive() && time.Now().Before(end); {
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return "", "", err
+		}
+		_, p99, n, failed = others.Took()
+	}
 	grown, bound := <-most-before, a.Bound(field)
 	line = fmt.Sprintf("memory %d MiB and %d MiB more (bound %d); p99 of %d others %v before, %v in %d commands; %v, processors: daemon %.2f, attackers %.2f%s",
 		before/hostile.MiB, grown/hostile.MiB, bound/hostile.MiB, max(a.Others, 4), round(basis), round(p99), n,

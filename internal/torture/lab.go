@@ -247,7 +247,7 @@ var numbers = map[string]string{
 	"trace": "3a", "power": "3b", "disk": "3b", "lie": "3b", "sick": "3c",
 	"histories": "5", "full": "5", "clock": "5", "pause": "5", "unique": "5", "multi": "5", "http": "5", "delayed": "5", "masses": "5", "leases": "5",
 	"churn": "7", "soak": "7",
-	"hostile": "8", "door": "8",
+	"hostile": "8", "door": "8", "attacks": "8", "crowd": "8",
 }
 
 // numbered is the name of a layer as it is on record.

@@ -191,7 +191,7 @@ func drip(ctx context.Context, f *Field) error {
 		return err
 	}
 	text := command("ENQUEUE", "q", strings.Repeat("d", 40))
-	for i := range f.either(3, 60) {
+	for i := range f.either(2, 60) {
 		f.mu.Lock()
 		conns := f.conns
 		f.mu.Unlock()
