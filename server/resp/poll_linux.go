@@ -230,7 +230,7 @@ func (p *poller) run() {
 		if !p.gather(events[:max(n, 0)]) {
 			return
 		}
-		p.pass()
+		p.pass(events)
 		p.passing.Store(0)
 	}
 }
@@ -244,16 +244,45 @@ func (p *poller) gather(events []unix.EpollEvent) bool {
 	}
 	clear(p.next)
 	p.next = p.next[:0]
-	for i := range events {
-		if c := p.news(&events[i]); c != nil {
-			p.turns = append(p.turns, turn{c: c})
-		}
-	}
+	p.join(events)
 	if p.closed && len(p.conns) == 0 && !p.standIn {
 		p.passing.Store(0) // here, under mu: no stand-in may begin on a set that is gone
 		return false
 	}
 	return true
+}
+
+// join makes a turn for each connection that events are about and that has no
+// owner yet. The caller holds mu.
+func (p *poller) join(events []unix.EpollEvent) {
+	for i := range events {
+		if c := p.news(&events[i]); c != nil {
+			p.turns = append(p.turns, turn{c: c})
+		}
+	}
+}
+
+// latecomers makes turns for those whose commands have come since the pass began,
+// so that they need not wait for its sync; how many. A pass has no more turns than
+// there are connections: who is answered without a sync may come again and again.
+func (p *poller) latecomers(events []unix.EpollEvent) int {
+	before := len(p.turns)
+	p.mu.Lock()
+	more := before < len(p.conns)
+	p.mu.Unlock()
+	if !more || p.b.full() {
+		return 0
+	}
+	n, err := unix.EpollWait(p.epfd, events, 0)
+	if err != nil && err != unix.EINTR {
+		panic(fmt.Sprintf("resp: epoll_wait: %v", err)) // a bug: the set is ours alone
+	}
+	if n > 0 {
+		p.mu.Lock()
+		p.join(events[:n])
+		p.mu.Unlock()
+	}
+	return len(p.turns) - before
 }
 
 // news gives the connection that an event is about, busy from now on; nil when
@@ -274,10 +303,10 @@ func (p *poller) news(e *unix.EpollEvent) *conn {
 	return c
 }
 
-// pass does one command or more of each turn.
-func (p *poller) pass() {
+// pass does one command or more of each turn. events is space.
+func (p *poller) pass(events []unix.EpollEvent) {
 	b := p.b
-	for i := range p.turns {
+	for i := 0; i < len(p.turns) || i > 0 && p.latecomers(events) > 0; i++ {
 		t := &p.turns[i]
 		t.from, t.to = len(b.entries), len(b.entries)
 		if b.full() {
