@@ -272,6 +272,25 @@ func TestPollerThatHangsIsRelieved(t *testing.T) {
 	}
 }
 
+// The janitor may look once more at a poller that has ended. Its last pass, in
+// which it saw that it was to end, must not look like one that hangs: a stand-in
+// would wait on a set that is gone.
+func TestPollerThatHasEndedIsNotRelieved(t *testing.T) {
+	if portable {
+		t.Skip("there is no poller")
+	}
+	d, _ := startFake(t, resp.Options{})
+	c := d.dial()
+	c.expect("+PONG", "PING")
+	d.polled(1)
+	if err := d.s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.s.RelieveLater(); n != 0 {
+		t.Errorf("%d pollers that have ended have a stand-in", n)
+	}
+}
+
 // Connections are closed by others while the poller has them: by CLIENT KILL,
 // and by their own end.
 func TestPolledConnectionsEnd(t *testing.T) {
