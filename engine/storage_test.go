@@ -316,6 +316,97 @@ func TestCloseWithinSubmit(t *testing.T) {
 	})
 }
 
+// TrySubmit does nothing where the log has to make a generation first, and all
+// where there is room: for as many commands as there is room for.
+func TestTrySubmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &gatedFS{FS: waltest.NewDisk()}
+		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10}}
+		s.open()
+		defer s.close()
+		synctest.Wait() // the log has made what it keeps ahead
+		gate := make(chan struct{})
+		disk.gate.Store(&gate)
+		try := func(jobs int) (done bool) {
+			t.Helper()
+			cmds := []engine.Command{&engine.Stats{Queue: key("mail")}, &engine.Ack{Leases: make([]state.LeaseID, 1)}, &engine.Fetch{Queues: [][]byte{key("none")}, LeaseMs: 1000}}
+			for range jobs {
+				cmds = append(cmds, &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 1000)})
+			}
+			began := time.Now()
+			lsn, done := s.e.TrySubmit(cmds...)
+			if time.Since(began) != 0 {
+				t.Fatalf("it has waited for %v", time.Since(began))
+			}
+			if done {
+				if err := s.e.Wait(lsn); err != nil {
+					t.Fatal(err)
+				}
+				for _, cmd := range cmds[2:] {
+					if cmd.Err() != nil {
+						t.Fatalf("got %v for %T", cmd.Err(), cmd)
+					}
+				}
+			}
+			return done
+		}
+		jobs := 0
+		for try(10) {
+			jobs += 10
+			if jobs > 1000 {
+				t.Fatal("the log takes any number of jobs without a new generation")
+			}
+		}
+		if jobs < 100 { // three generations are there, and what is left is less than ten take
+			t.Errorf("only %d jobs were taken", jobs)
+		}
+		if n := s.counts("mail")[0]; n != int64(jobs) {
+			t.Errorf("got %d ready, want %d: who was not served has changed something", n, jobs)
+		}
+		close(gate)
+		disk.gate.Store(nil)
+		time.Sleep(time.Second)
+		if !try(10) {
+			t.Error("nothing is taken when there is room again")
+		}
+		if try(100) { // more than a generation has room for
+			t.Error("more was taken than there was room for")
+		}
+		s.wantCounts("mail", int64(jobs)+10, 0, 0, 0)
+	})
+}
+
+// Commands that came together wait once for a disk that hangs.
+func TestHungDiskWithinSubmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &gatedFS{FS: waltest.NewDisk()}
+		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10}}
+		s.open()
+		defer s.close()
+		synctest.Wait()
+		gate := make(chan struct{})
+		disk.gate.Store(&gate)
+		defer close(gate)
+		first := &engine.Enqueue{Queue: key("mail"), Payload: []byte("first")}
+		cmds := []engine.Command{first}
+		for range 20 {
+			cmds = append(cmds, &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 100<<10)}) // of a generation that must be made
+		}
+		began := time.Now()
+		if err := s.e.Do(cmds...); err != nil || first.Err() != nil {
+			t.Errorf("got %v and %v, want nil and nil", err, first.Err())
+		}
+		if took := time.Since(began); took > engine.HungAfter+time.Second {
+			t.Errorf("it took %v, want about %v", took, engine.HungAfter)
+		}
+		for _, cmd := range cmds[1:] {
+			if cmd.Err() != engine.ErrHung {
+				t.Errorf("got %v, want ErrHung", cmd.Err())
+			}
+		}
+	})
+}
+
 // With a disk that is full commands are refused one by one, nothing fails, and
 // all goes on by itself when space is back.
 func TestFullDisk(t *testing.T) {

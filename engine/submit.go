@@ -27,6 +27,52 @@ func (e *Engine) Submit(cmds ...Command) LSN {
 	if !e.enter() {
 		return e.refuseAll(cmds)
 	}
+	return e.decideAll(cmds)
+}
+
+// TrySubmit is Submit for those who have others to look after. False, and nothing
+// was done, where Submit might wait: because too much waits for the disk already,
+// or for the log to make its next generation. Only a Fetch that meets more than 64
+// jobs past their time to live may let others in, and then wait after all.
+func (e *Engine) TrySubmit(cmds ...Command) (LSN, bool) {
+	if e.pressed() {
+		return lsnNothing, false
+	}
+	room := 0
+	for _, cmd := range cmds {
+		e.prepare(cmd)
+		room += tryRoom(cmd)
+	}
+	if !e.enter() {
+		return e.refuseAll(cmds), true
+	}
+	if !e.log.Ready(room) {
+		e.leave()
+		return lsnNothing, false
+	}
+	return e.decideAll(cmds), true
+}
+
+// tryRoom is what the records of one command of TrySubmit take at most.
+func tryRoom(cmd Command) int {
+	switch c := cmd.(type) {
+	case *Fetch:
+		return max(c.Count, 1) * recordRoom
+	case *Stats:
+		return 0
+	case *Multi:
+		n := 0
+		for _, cmd := range c.Commands {
+			n += multiRoom(cmd)
+		}
+		return n
+	}
+	return multiRoom(cmd)
+}
+
+// decideAll carries out cmds and ends the stay.
+func (e *Engine) decideAll(cmds []Command) LSN {
+	hung := false
 	for i, cmd := range cmds {
 		if e.down.Load() != 0 {
 			// While decide had let go of the critical section. What was decided
@@ -34,7 +80,11 @@ func (e *Engine) Submit(cmds ...Command) LSN {
 			e.refuseAll(cmds[i:])
 			break
 		}
-		err := e.decide(cmd)
+		err := ErrHung // whoever comes together waits together
+		if !hung {
+			err = e.decide(cmd)
+			hung = err == ErrHung
+		}
 		cmd.refuse(err)
 		if err != nil {
 			e.tally.refused++
@@ -415,9 +465,9 @@ func (e *Engine) takeGroup() *wal.Group {
 	return g
 }
 
-// Pressed says that Submit would hold its caller back now, because too much
-// waits for the disk. It is for callers that have others to look after.
-func (e *Engine) Pressed() bool {
+// pressed says that Submit would hold its caller back now, because too much waits
+// for the disk.
+func (e *Engine) pressed() bool {
 	return e.pending.Load() > e.opt.MaxPendingBytes || int(e.commits.count.Load()) >= e.opt.MaxPending
 }
 
@@ -426,7 +476,7 @@ func (e *Engine) Pressed() bool {
 func (e *Engine) backpressure() error {
 	for {
 		c := &e.commits
-		if !e.Pressed() {
+		if !e.pressed() {
 			return nil
 		}
 		if since := c.began.Load(); since != 0 && time.Since(e.clock.start)-time.Duration(since) > time.Second {

@@ -122,7 +122,9 @@ func (f *fakeEngine) Wait(engine.LSN) error {
 	return f.waitErr
 }
 
-func (f *fakeEngine) Pressed() bool { return false }
+func (f *fakeEngine) TrySubmit(cmds ...engine.Command) (engine.LSN, bool) {
+	return f.Submit(cmds...), true
+}
 
 func (f *fakeEngine) Abandon(cmds ...engine.Command) {
 	for _, cmd := range cmds {

@@ -392,13 +392,11 @@ func (p *poller) read(c *conn) {
 
 // commit has the commands of the pass decided and made durable, and writes the
 // replies.
-//
-// BUG(resp): where Submit has to wait for a new generation of the log and the
-// disk hangs at that moment, the connections of this pass hear nothing until it
-// moves again; everybody else is served.
 func (p *poller) commit() {
 	e := *p.s.engine.Load()
-	if e.Pressed() {
+	began := p.s.slow.begin()
+	lsn, ok := e.TrySubmit(p.b.cmds...)
+	if !ok {
 		// A goroutine can be left waiting; the poller cannot.
 		for i := range p.turns {
 			if t := &p.turns[i]; !t.done {
@@ -408,8 +406,6 @@ func (p *poller) commit() {
 		}
 		return
 	}
-	began := p.s.slow.begin()
-	lsn := e.Submit(p.b.cmds...)
 	p.mu.Lock()
 	p.waiting, p.lsn, p.began = true, lsn, began
 	p.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -270,6 +271,73 @@ func TestPollerThatHangsIsRelieved(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	}
+}
+
+// crampedEngine has a log without room, for as long as it is cramped.
+type crampedEngine struct {
+	*fakeEngine
+	cramped atomic.Pointer[chan struct{}] // closed when there is room; nil is roomy
+}
+
+func (e *crampedEngine) TrySubmit(cmds ...engine.Command) (engine.LSN, bool) {
+	if e.cramped.Load() != nil {
+		return 0, false
+	}
+	return e.fakeEngine.TrySubmit(cmds...)
+}
+
+func (e *crampedEngine) Submit(cmds ...engine.Command) engine.LSN {
+	if room := e.cramped.Load(); room != nil {
+		<-*room
+	}
+	return e.fakeEngine.Submit(cmds...)
+}
+
+// Where the engine would have the poller wait before it decides, those who asked
+// for something wait by themselves, and the poller serves the others.
+func TestPollerWaitsForNoRoom(t *testing.T) {
+	if portable {
+		t.Skip("there is no poller")
+	}
+	d := startLoading(t, resp.Options{})
+	e := &crampedEngine{fakeEngine: newFakeEngine()}
+	if err := d.s.SetEngine(e); err != nil {
+		t.Fatal(err)
+	}
+	const clients = 5
+	var all []*peer
+	for range clients {
+		c := d.dial()
+		c.expect("+PONG", "PING")
+		all = append(all, c)
+	}
+	d.polled(clients)
+	room := make(chan struct{})
+	e.cramped.Store(&room)
+	for _, c := range all[:2] {
+		c.send(command("PING") + command("ENQUEUE", "q", "x"))
+	}
+	d.polled(clients - 2)
+	for _, c := range all[2:] {
+		c.expect("+PONG", "PING")
+	}
+	d.polled(clients - 2)
+	e.cramped.Store(nil)
+	close(room)
+	for _, c := range all[:2] {
+		if got := c.reply(); got != "+PONG" {
+			t.Errorf("got %s", got)
+		}
+		if got := c.reply(); !strings.HasPrefix(got, `["task_id"`) {
+			t.Errorf("got %s", got)
+		}
+	}
+	d.until("the poller has them again", func() bool {
+		for _, c := range all {
+			c.expect("+PONG", "PING")
+		}
+		return d.s.Numbers().Polled == clients
+	})
 }
 
 // The janitor may look once more at a poller that has ended. Its last pass, in

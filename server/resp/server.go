@@ -34,11 +34,11 @@ import (
 // What the methods promise is said there.
 type Engine interface {
 	Submit(cmds ...engine.Command) engine.LSN
+	TrySubmit(cmds ...engine.Command) (engine.LSN, bool)
 	Wait(lsn engine.LSN) error
 	Await(f *engine.Fetch) (*engine.Waiter, engine.LSN)
 	Cancel(w *engine.Waiter) bool
 	Load(d *engine.Delivery) error
-	Pressed() bool
 	Undeliver(jobs []engine.Delivery) engine.LSN
 	Abandon(cmds ...engine.Command)
 	LoadView(v *engine.JobView) error
