@@ -73,6 +73,11 @@ const (
 	coldRead   = 2 * time.Millisecond
 	coldTime   = time.Second
 
+	// yieldEvery is how often the poller lets the scheduler see it. One that is not
+	// seen for 10 ms is taken for one that hangs in a system call: its processor is
+	// taken away in the middle of each, again and again, and given to another thread.
+	yieldEvery = 5 * time.Millisecond
+
 	standInMillis = 10 // how often the stand-in looks whether the pass is over
 )
 
@@ -217,6 +222,7 @@ func (p *poller) run() {
 		p.epfd, p.wakeup = -1, -1
 	}()
 	events := make([]unix.EpollEvent, 1024)
+	var yielded time.Time
 	for {
 		forever := -1
 		if len(p.next) > 0 {
@@ -232,6 +238,10 @@ func (p *poller) run() {
 		}
 		p.pass(events)
 		p.passing.Store(0)
+		if now := time.Now(); now.Sub(yielded) >= yieldEvery {
+			runtime.Gosched()
+			yielded = now
+		}
 	}
 }
 
