@@ -6,7 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"regexp"
@@ -36,14 +36,16 @@ func TestModel(t *testing.T) {
 		games = min(games, 2)
 	}
 	layer := record.Note(t, "1 model")
+	seen := sights{}
 	for i := range games {
 		name := fmt.Sprint(t.Name(), " game ", i)
-		synctest.Test(t, func(t *testing.T) { play(t, name, perGame) })
+		synctest.Test(t, func(t *testing.T) { play(t, name, perGame, seen) })
 		layer.Cases += perGame
 		if t.Failed() {
 			return
 		}
 	}
+	seen.judge(t, games*perGame >= 900_000)
 }
 
 // player sends random commands to engine and reference and compares the answers.
@@ -57,6 +59,7 @@ type player struct {
 	leases []state.LeaseID
 	last   []engine.Command // the latest at the end
 	silent bool             // an aborted transaction's commands have no answers
+	seen   sights
 }
 
 func (p *player) answered(cmd engine.Command) bool { return cmd.Err() == nil && !p.silent }
@@ -67,12 +70,13 @@ func (p *player) do(cmd engine.Command) error {
 	return p.shop.do(cmd)
 }
 
-func play(t *testing.T, game string, steps int) {
+func play(t *testing.T, game string, steps int, seen sights) {
 	disk := waltest.NewDisk()
 	s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{SnapshotBytes: 64 << 10}, log: wal.Options{GenerationBytes: 16 << 10}}
 	s.open()
 	defer func() { s.close() }()
-	p := &player{shop: s, r: newReference(), rng: seeds.Rand(game), disk: disk, game: game}
+	r := &reference{jobs: map[string]*refJob{}, queues: map[string]*refQueue{}, crons: map[string]*refCron{}, totals: map[[2]string]int64{}}
+	p := &player{shop: s, r: r, rng: seeds.Rand(game), disk: disk, game: game, seen: seen}
 	p.pass(0)
 	for i, every := range []int64{300_000, 600_000, 3_600_000} {
 		catchup := []string{"one", "none", "all"}[i]
@@ -80,7 +84,7 @@ func play(t *testing.T, game string, steps int) {
 		p.must(&engine.CronSet{Cron: state.Cron{
 			Namespace: "default/default", Name: catchup, Spec: fmt.Sprintf("@every %ds", every/1000), Queue: string(key(catchup)), Catchup: state.Catchup(i),
 		}})
-		p.r.crons[catchup] = &refCron{every: every, next: (p.r.now/every + 1) * every, catchup: catchup}
+		p.r.crons[catchup] = &refCron{every: every, last: p.r.now / every, makesUp: []int64{1, 0, 1000}[i]}
 	}
 	for i := range steps {
 		p.step()
@@ -91,6 +95,9 @@ func play(t *testing.T, game string, steps int) {
 		if i%500 == 499 {
 			p.restart(i)
 		}
+	}
+	for what, n := range p.r.totals {
+		p.seen["total of "+what[1]] += int(n)
 	}
 }
 
@@ -108,8 +115,10 @@ func (p *player) restart(step int) {
 	p.counts("q0") // waits for all that was decided, also by turns
 	before := p.dump()
 	if p.pick(2) == 0 {
+		p.seen.saw("times a restart")
 		p.reopen()
-	} else { // all that was answered survives the power
+	} else {
+		p.seen.saw("times a power cut") // all that was answered survives the power
 		old := p.e
 		p.disk = p.disk.Crash(func(int) waltest.Keep { return waltest.Keep{} })
 		p.fs = p.disk
@@ -155,7 +164,7 @@ func (p *player) pass(d time.Duration) {
 	p.must(&engine.JobGet{}) // waits for what the turn has decided
 	p.r.pass(time.Now().UnixMilli())
 	for _, j := range p.r.jobs {
-		if j.loose == 0 {
+		if j.loose == 0 || j.place != "delayed" {
 			continue
 		}
 		due := int64(p.get(j.id).DueAt)
@@ -200,7 +209,9 @@ func (p *player) wantErr(cmd engine.Command, refusal string) {
 func (p *player) play(cmd engine.Command, what func(*reference) string) {
 	p.t.Helper()
 	_ = p.do(cmd)
-	p.wantErr(cmd, what(p.r))
+	refusal := what(p.r)
+	p.wantErr(cmd, refusal)
+	p.seen.answer(cmd, refusal)
 }
 
 func (p *player) step() {
@@ -213,6 +224,8 @@ func (p *player) step() {
 		p.operate()
 	case n < 80:
 		p.setUp()
+	case n < 82:
+		p.late()
 	case n < 99:
 		p.pass(time.Duration(p.pick(15)) * time.Millisecond)
 	default:
@@ -220,6 +233,22 @@ func (p *player) step() {
 			p.pass(time.Duration(p.pick(5_000_000)) * time.Millisecond)
 		}
 	}
+}
+
+// late lets time go by while the reaper sleeps. What has ended by then stands
+// where it stood, but a lease, a key or a pause that is over is over.
+func (p *player) late() {
+	time.Sleep(time.Duration(p.pick(30)) * time.Millisecond)
+	synctest.Wait()
+	p.r.now = time.Now().UnixMilli()
+	for range 1 + p.pick(4) {
+		if p.pick(3) == 0 {
+			p.play(p.enqueueCommand())
+		} else {
+			p.play(p.leaseCommand(55 + p.pick(45)))
+		}
+	}
+	p.seen.saw("times a command came before the reaper")
 }
 
 // command is a random one of those that a job's life is made of, and what the
@@ -243,47 +272,59 @@ func (p *player) enqueueCommand() (engine.Command, func(*reference) string) {
 	c := &engine.Enqueue{Payload: []byte(strings.Repeat("x", p.pick(30))), Priority: int8(p.pick(3) - 1)}
 	name := p.name()
 	c.Queue = key(name)
-	ttl, tries, backoff, most := int64(-1), int64(-1), int64(-1), int64(-1)
+	options := map[string]int64{}
 	switch p.pick(6) {
 	case 0, 1:
-		c.Delay = state.Millis(p.pick(60))
+		options["Delay"] = int64(p.pick(60))
+		c.Delay = state.Millis(options["Delay"])
 	case 2:
-		c.At = engine.Some(state.Millis(p.r.now + int64(p.pick(80)) - 20))
+		options["At"] = p.r.now + int64(p.pick(80)) - 20
+		c.At = engine.Some(state.Millis(options["At"]))
 	}
 	if p.pick(4) == 0 {
-		ttl = p.span(200)
-		c.TTL = engine.Some(state.Millis(ttl))
+		options["TTL"] = p.span(200)
+		c.TTL = engine.Some(state.Millis(options["TTL"]))
 	}
 	if p.pick(2) == 0 {
-		tries = int64(p.pick(4))
-		c.Tries = engine.Some(uint16(tries))
+		options["Tries"] = int64(p.pick(4))
+		c.Tries = engine.Some(uint16(options["Tries"]))
 	}
 	if p.pick(3) == 0 {
-		backoff, most = p.span(40), p.span(100)
-		c.Backoff = engine.Some(engine.Backoff{Base: state.Millis(backoff), Max: state.Millis(most)})
+		options["Backoff"], options["BackoffMax"] = p.span(40), p.span(100)
+		c.Backoff = engine.Some(engine.Backoff{Base: state.Millis(options["Backoff"]), Max: state.Millis(options["BackoffMax"])})
 	}
 	if p.pick(3) == 0 {
-		c.Unique, c.For = []byte(fmt.Sprint(p.pick(8))), state.Millis(1+p.pick(100))
+		options["For"] = int64(1 + p.pick(100))
+		c.Unique, c.For = []byte(fmt.Sprint(p.pick(8))), state.Millis(options["For"])
 	}
 	if p.pick(2) == 0 {
 		c.Group = []byte(fmt.Sprint("g", p.pick(4)))
 	}
+	for i := range p.pick(10) / 7 {
+		c.Attrs = append(c.Attrs, engine.Attr{Name: []byte(fmt.Sprint("a", i)), Value: []byte(fmt.Sprint(p.pick(9)))})
+	}
 	return c, func(r *reference) string {
 		j := &refJob{
-			id: c.ID.String(), slot: uint32(c.ID.Slot()), queue: name, payload: string(c.Payload), group: string(c.Group), unique: string(c.Unique),
-			priority: c.Priority, tries: tries, backoff: backoff, most: most,
+			id: c.ID.String(), slot: int64(c.ID.Slot()), queue: name, payload: string(c.Payload), group: string(c.Group), unique: string(c.Unique),
+			priority: int64(c.Priority), attrs: fmt.Sprintf("%s", c.Attrs),
 		}
 		if p.silent {
 			j.id = fmt.Sprint("none ", r.next()) // it never got one
 		} else if r.jobs[j.id] != nil && !c.Duplicate && c.Err() == nil {
 			p.fatal("job %v twice", c.ID)
 		}
-		duplicate, refusal := r.enqueue(j, int64(c.Delay), int64(c.At.Value), ttl, int64(c.For))
+		duplicate, refusal := r.enqueue(j, options)
 		if p.answered(c) && refusal == "" && (c.Duplicate != (duplicate != "") || c.Duplicate && j.id != duplicate) {
 			p.fatal("enqueue: got %s, duplicate %v, want %q", j.id, c.Duplicate, duplicate)
 		}
 		if p.answered(c) && !c.Duplicate {
 			p.ids = append(p.ids, c.ID)
+		}
+		for option := range options {
+			p.seen.saw("Enqueue with", option)
+		}
+		if duplicate != "" {
+			p.seen.saw("Enqueue: a duplicate of a job that is", r.jobs[duplicate].place)
 		}
 		return refusal
 	}
@@ -302,21 +343,23 @@ func (p *player) fetchCommand() (engine.Command, func(*reference) string) {
 			d := &c.Jobs[i]
 			j.lease = d.Lease.String()
 			p.leases = append(p.leases, d.Lease)
-			got := []any{d.ID.String(), int64(d.Attempt), int64(d.Failures), int64(d.Tries), d.Priority, int64(d.Deadline)}
+			got := []any{d.ID.String(), int64(d.Attempt), int64(d.Failures), int64(d.Tries), int64(d.Priority), int64(d.Deadline)}
 			if w := []any{j.id, j.attempt, j.failures, j.tries, j.priority, j.due}; !slices.Equal(got, w) {
 				p.fatal("fetch: got %v, want %v", got, w)
 			}
 			if undeliverable {
 				continue
 			}
-			if err := p.e.Load(d); err != nil || string(d.Payload) != j.payload {
-				p.fatal("payload of %s: got %q, %v, want %q", j.id, d.Payload, err, j.payload)
+			if err := p.e.Load(d); err != nil || string(d.Payload) != j.payload || fmt.Sprintf("%s", d.Attrs) != j.attrs {
+				p.fatal("payload of %s: got %q, %s, %v, want %q, %s", j.id, d.Payload, d.Attrs, err, j.payload, j.attrs)
 			}
 		}
+		p.seen.saw(fmt.Sprintf("Fetch: %d of %d", len(want), c.Count))
 		if undeliverable {
 			if err := p.e.Wait(p.e.Undeliver(c.Jobs)); err != nil {
 				p.t.Fatal(err)
 			}
+			p.seen.saw("times a reply could not be written")
 			for _, j := range slices.Backward(want) {
 				if r.held(j.lease) != nil {
 					r.release(j)
@@ -335,10 +378,38 @@ func recent[T any](p *player, all []T, n int) (one T) {
 	return one
 }
 
+// lease is one that holds, or a late one.
+func (p *player) lease() state.LeaseID {
+	held := p.r.sorted(func(j *refJob) bool { return j.place == "leased" }, (*refJob).age)
+	if len(held) == 0 || p.pick(3) == 0 {
+		return recent(p, p.leases, 12)
+	}
+	id, err := state.ParseLeaseID([]byte(held[p.pick(len(held))].lease))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return id
+}
+
+// job is one that is there, or was.
+func (p *player) job() state.JobID {
+	jobs := p.r.sorted(func(j *refJob) bool { return j.place != "gone" }, (*refJob).age)
+	if len(jobs) == 0 || p.pick(3) == 0 {
+		return recent(p, p.ids, 30)
+	}
+	id, err := state.ParseJobID([]byte(jobs[p.pick(len(jobs))].id))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return id
+}
+
+func (j *refJob) age() []int64 { return []int64{j.slot} }
+
 // leaseCommand is a command on a lease or job, those that take part in
 // transactions.
 func (p *player) leaseCommand(n int) (engine.Command, func(*reference) string) {
-	lease := recent(p, p.leases, 12)
+	lease := p.lease()
 	// on does something to the job of the lease, if it holds.
 	on := func(do func(*reference, *refJob)) func(*reference) string {
 		return func(r *reference) string {
@@ -353,15 +424,16 @@ func (p *player) leaseCommand(n int) (engine.Command, func(*reference) string) {
 	switch {
 	case n < 70:
 		if p.pick(4) > 0 {
-			return &engine.Ack{Leases: []state.LeaseID{lease}}, on(func(r *reference, j *refJob) { r.remove(j, "Acked") })
+			return &engine.Ack{Leases: []state.LeaseID{lease}}, on(func(r *reference, j *refJob) { r.end(j, "gone", "Acked") })
 		}
-		c := &engine.Ack{Leases: []state.LeaseID{lease, recent(p, p.leases, 12), lease}}
+		c := &engine.Ack{Leases: []state.LeaseID{lease, p.lease(), lease}}
 		return c, func(r *reference) string {
 			for i, lease := range c.Leases {
 				j := r.held(lease.String())
 				if j != nil {
-					r.remove(j, "Acked")
+					r.end(j, "gone", "Acked")
 				}
+				p.seen.saw("Ack of several:", fmt.Sprint(j != nil))
 				if p.answered(c) && len(c.Done) == 3 && c.Done[i] != (j != nil) {
 					p.fatal("ack: got %v for the lease %d, want %v", c.Done, i, j != nil)
 				}
@@ -377,13 +449,17 @@ func (p *player) leaseCommand(n int) (engine.Command, func(*reference) string) {
 		if p.pick(2) == 0 {
 			c.Reason = []byte(fmt.Sprint("why", p.pick(3)))
 		}
-		return c, on(func(r *reference, j *refJob) { r.fail(j, "Nacked", delay, string(c.Reason)) })
+		return c, on(func(r *reference, j *refJob) {
+			r.fail(j, "Nacked", delay, string(c.Reason))
+			p.seen.saw("Nack: then", j.place)
+		})
 	case n < 87:
 		return &engine.Release{Lease: lease}, on((*reference).release)
 	case n < 90:
 		return &engine.Bury{Lease: lease, Reason: []byte("no")}, on(func(r *reference, j *refJob) {
 			r.count(j, "Buried")
-			r.bury(j, "no")
+			r.end(j, "dead", "Dead")
+			j.reason = "no"
 		})
 	case n < 94:
 		c := &engine.Extend{Lease: lease, LeaseMs: state.Millis(p.span(100))}
@@ -393,12 +469,12 @@ func (p *player) leaseCommand(n int) (engine.Command, func(*reference) string) {
 			}
 		})
 	}
-	c := &engine.JobDelete{IDs: []state.JobID{recent(p, p.ids, 30), recent(p, p.ids, 30)}}
+	c := &engine.JobDelete{IDs: []state.JobID{p.job(), p.job()}}
 	return c, func(r *reference) string {
 		n := 0
 		for _, id := range c.IDs {
-			if j := r.jobs[id.String()]; j != nil {
-				r.remove(j, "Deleted")
+			if j := r.jobs[id.String()]; j != nil && j.place != "gone" {
+				r.end(j, "gone", "Deleted")
 				n++
 			}
 		}
@@ -407,6 +483,19 @@ func (p *player) leaseCommand(n int) (engine.Command, func(*reference) string) {
 		}
 		return ""
 	}
+}
+
+// copy is what a transaction is tried on.
+func (r *reference) copy() *reference {
+	c := *r
+	c.jobs, c.queues, c.totals = maps.Clone(r.jobs), maps.Clone(r.queues), maps.Clone(r.totals)
+	for id, j := range r.jobs {
+		c.jobs[id] = new(*j)
+	}
+	for name, q := range r.queues {
+		c.queues[name] = new(*q)
+	}
+	return &c
 }
 
 // transaction plays some commands at once. The reference tries them on a copy.
@@ -428,7 +517,10 @@ func (p *player) transaction() {
 	p.silent = m.Err() != nil
 	defer func() { p.silent = false }()
 	for i, what := range whats {
-		if refusal := what(tried); refusal != "" {
+		refusal := what(tried)
+		p.seen.answer(m.Commands[i], refusal, "in EXEC")
+		if refusal != "" {
+			p.seen.saw("Multi: aborted")
 			abort, ok := errors.AsType[*engine.AbortError](m.Err())
 			if !ok || abort.Index != i || abort.Err != refusals[refusal] {
 				p.fatal("transaction: got %v, want command %d: %v", m.Err(), i+1, refusals[refusal])
@@ -440,6 +532,7 @@ func (p *player) transaction() {
 		p.fatal("transaction: got %v, want it done", m.Err())
 	}
 	p.r = tried
+	p.seen.saw("Multi: of", fmt.Sprint(len(whats)))
 }
 
 // operate is a random command of an operator on jobs.
@@ -458,17 +551,22 @@ func (p *player) operate() {
 	}
 	all := p.r.in(name, place)
 	for _, j := range all {
-		p.r.remove(j, "Deleted")
+		p.r.end(j, "gone", "Deleted")
 	}
+	p.seen.saw("Purge of", place, few(len(all)))
 	if c.Removed != int64(len(all)) {
 		p.fatal("purge of %s: got %d, want %d", place, c.Removed, len(all))
 	}
 }
 
+var edits = map[engine.EditKind]string{
+	engine.EditRun: "JobRun", engine.EditDelay: "JobDelay", engine.EditPriority: "JobPriority", engine.EditPayload: "JobPayload", engine.EditMove: "JobMove",
+}
+
 var places = map[string]state.Place{"ready": state.Ready, "delayed": state.Delayed, "leased": state.Leased, "dead": state.Dead}
 
 func (p *player) edit(n int) {
-	id, to := recent(p, p.ids, 30), p.name()
+	id, to := p.job(), p.name()
 	c := &engine.JobEdit{ID: id, Delay: state.Millis(p.span(100)), Priority: int8(p.pick(3) - 1), Payload: []byte(strings.Repeat("y", p.pick(40))), Queue: key(to)}
 	do := func(r *reference, j *refJob) string { return r.delay(j, 0) }
 	c.Kind = engine.EditRun
@@ -478,11 +576,11 @@ func (p *player) edit(n int) {
 		do = func(r *reference, j *refJob) string { return r.delay(j, int64(c.Delay)) }
 	case 3:
 		c.Kind = engine.EditPriority
-		do = func(r *reference, j *refJob) string { r.setPriority(j, c.Priority); return "" }
+		do = func(r *reference, j *refJob) string { r.setPriority(j, int64(c.Priority)); return "" }
 	case 4:
 		c.Kind = engine.EditPayload
 		do = func(r *reference, j *refJob) string {
-			if more := int64(len(c.Payload) - len(j.payload)); j.place != "dead" && more > 0 && r.full(j.queue, 0, more) {
+			if more := len(c.Payload) - len(j.payload); j.lives() && more > 0 && r.full(j.queue, 0, more) {
 				return "full"
 			}
 			j.payload = string(c.Payload)
@@ -494,12 +592,15 @@ func (p *player) edit(n int) {
 	}
 	p.play(c, func(r *reference) string {
 		switch j := r.jobs[id.String()]; {
-		case j == nil:
+		case j == nil, j.place == "gone":
 			return "no job"
 		case j.place == "leased":
 			return "busy"
 		default:
-			return do(r, j)
+			was := j.place
+			refusal := do(r, j)
+			p.seen.saw(fmt.Sprintf("%s of a job that is %s: %s", edits[c.Kind], was, cmp.Or(refusal, "OK")))
+			return refusal
 		}
 	})
 }
@@ -507,23 +608,35 @@ func (p *player) edit(n int) {
 func (p *player) redrive() {
 	from, to := p.name(), p.name()
 	c := &engine.QueueRedrive{Queue: key(from), To: key(to), Count: int64(p.pick(4))}
-	tries, ttl := int64(-1), int64(0)
+	options := map[string]int64{}
 	if p.pick(2) == 0 {
-		tries = int64(p.pick(3))
-		c.Tries = engine.Some(uint16(tries))
+		options["Tries"] = int64(p.pick(3))
+		c.Tries = engine.Some(uint16(options["Tries"]))
 	}
 	if p.pick(3) == 0 {
-		ttl = int64(1 + p.pick(200))
-		c.TTL = engine.Some(state.Millis(ttl))
+		options["TTL"] = int64(1 + p.pick(200))
+		c.TTL = engine.Some(state.Millis(options["TTL"]))
 	}
 	if err := p.e.Redrive(p.t.Context(), c); err != nil {
 		p.t.Fatal(err)
 	}
-	moved, refusal := p.r.redrive(from, to, int(c.Count), tries, ttl)
+	moved, refusal := p.r.redrive(from, to, int(c.Count), options)
 	p.wantErr(c, refusal)
+	p.seen.answer(c, refusal, few(moved))
 	if c.Moved != int64(moved) {
 		p.fatal("redrive: got %d, want %d", c.Moved, moved)
 	}
+}
+
+// settings are those of a queue, and below what they are drawn.
+var settings = []struct {
+	field string
+	which state.SettingSet
+	most  int
+}{
+	{"Tries", state.SetTries, 4}, {"TTL", state.SetTTL, 100}, {"Backoff", state.SetBackoff, 40}, {"BackoffMax", state.SetBackoff, 100},
+	{"MaxLen", state.SetMaxLen, 12}, {"MaxBytes", state.SetMaxBytes, 200}, {"MaxLeased", state.SetMaxLeased, 4},
+	{"RateCount", state.SetRate, 5}, {"RatePer", state.SetRate, 60}, {"DeadMax", state.SetDeadMax, 4}, {"DeadFor", state.SetDeadFor, 300},
 }
 
 // setUp is a random command on a queue.
@@ -533,10 +646,7 @@ func (p *player) setUp() {
 	case n < 2:
 		c := &engine.QueuePause{Queue: key(name), For: state.Millis(p.span(80))}
 		p.play(c, func(r *reference) string {
-			r.queue(name).paused = r.now + int64(c.For)
-			if c.For == 0 {
-				r.queue(name).paused = math.MaxInt64
-			}
+			r.use(name).paused = r.now + cmp.Or(int64(c.For), never)
 			return ""
 		})
 	case n < 5:
@@ -548,21 +658,26 @@ func (p *player) setUp() {
 		})
 	case n < 8:
 		c := &engine.QueueSet{Queue: key(name), Which: state.SettingSet(p.rng.Uint32()) & (2*state.SetDeadFor - 1)}
-		from := reflect.ValueOf(&c.Settings).Elem()
-		var v [11]int64
-		for i, most := range []int{4, 100, 40, 100, 12, 200, 4, 5, 60, 4, 300} {
-			v[i] = int64(p.pick(3) / 2 * p.pick(most))
-			if f := from.Field(i); f.CanInt() {
-				f.SetInt(v[i])
+		given := map[string]int64{}
+		for _, s := range settings {
+			v := int64(p.pick(3) / 2 * p.pick(s.most))
+			if s.field == "RatePer" && c.Settings.RateCount == 0 {
+				v = 0
+			}
+			if to := reflect.ValueOf(&c.Settings).Elem().FieldByName(s.field); to.CanInt() {
+				to.SetInt(v)
 			} else {
-				f.SetUint(uint64(v[i]))
+				to.SetUint(uint64(v))
+			}
+			if c.Which&s.which != 0 {
+				given[s.field] = v
 			}
 		}
-		p.play(c, func(r *reference) string { r.set(name, uint16(c.Which), v); return "" })
+		p.play(c, func(r *reference) string { r.set(name, given); return "" })
 	case n < 10:
 		p.play(&engine.QueueReset{Queue: key(name)}, func(r *reference) string {
-			if q := r.queues[name]; q != nil && q.refSettings != (refSettings{}) {
-				q.refSettings, q.rateFrom, q.rateUsed = refSettings{}, 0, 0
+			if q := r.queues[name]; q != nil && len(q.settings) > 0 {
+				q.settings, q.rateFrom, q.rateUsed = map[string]int64{}, 0, 0
 			}
 			return ""
 		})
@@ -572,6 +687,7 @@ func (p *player) setUp() {
 			if c.Found != (r.queues[name] != nil) {
 				p.fatal("delete of a queue: got %v", c.Found)
 			}
+			p.seen.saw("QueueDelete: found", fmt.Sprint(c.Found))
 			if len(r.in(name, "leased")) > 0 {
 				return "leased"
 			}
@@ -597,7 +713,7 @@ func (p *player) compare() {
 	}
 	for name, c := range p.r.crons {
 		info := &engine.QueueInfo{Queue: key(name)}
-		if p.must(info); info.Info.Totals.Enqueued != c.fired {
+		if p.must(info); int64(info.Info.Totals.Enqueued) != c.fired {
 			p.fatal("cron %s fired %d times, want %d", name, info.Info.Totals.Enqueued, c.fired)
 		}
 	}
@@ -609,11 +725,17 @@ func (p *player) compareQueue(name string) {
 	p.must(info)
 	v := reflect.ValueOf(info.Info.Totals)
 	for i := range v.NumField() {
-		if what := v.Type().Field(i).Name; v.Field(i).Uint() != p.r.totals[[2]string{name, what}] {
+		if what := v.Type().Field(i).Name; int64(v.Field(i).Uint()) != p.r.totals[[2]string{name, what}] {
 			p.fatal("%s of %s: got %d, want %d", what, name, v.Field(i).Uint(), p.r.totals[[2]string{name, what}])
 		}
 	}
-	if _, bytes := p.r.size(name); info.Info.Bytes != bytes || info.Info.Paused != (p.r.queues[name].paused > p.r.now) {
+	bytes := 0
+	for _, j := range p.r.jobs {
+		if j.queue == name && j.lives() {
+			bytes += len(j.payload)
+		}
+	}
+	if info.Info.Bytes != int64(bytes) || info.Info.Paused != (p.r.queues[name].paused > p.r.now) {
 		p.fatal("%s: got %+v, want %d bytes, %+v", name, info.Info, bytes, p.r.queues[name])
 	}
 	for place, number := range places {
@@ -647,12 +769,12 @@ func (p *player) compareJob(j *refJob) {
 	p.t.Helper()
 	v := p.get(j.id)
 	got := []any{
-		string(v.Payload), v.Place, v.Priority, int64(v.Attempt), int64(v.Failures), int64(v.Tries), int64(v.Backoff.Base), int64(v.Backoff.Max),
-		int64(cmp.Or(v.DueAt, v.Deadline)), int64(v.ExpiresAt), v.Reason, string(v.Unique), string(v.Group),
+		string(v.Payload), v.Place, int64(v.Priority), int64(v.Attempt), int64(v.Failures), int64(v.Tries), int64(v.Backoff.Base), int64(v.Backoff.Max),
+		cmp.Or(int64(v.DueAt), int64(v.Deadline), never), cmp.Or(int64(v.ExpiresAt), never), v.Reason, string(v.Unique), string(v.Group),
 	}
 	want := []any{
 		j.payload, places[j.place], j.priority, j.attempt, j.failures, j.tries, j.backoff, j.most,
-		j.due, j.expires, j.reason, j.unique, j.group,
+		min(j.due, j.wall), min(j.expires, never), j.reason, j.unique, j.group,
 	}
 	if !slices.Equal(got, want) {
 		p.fatal("job %s: got %v, want %v", j.id, got, want)

@@ -3,272 +3,171 @@ package engine_test
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 )
 
 // A reference does what an engine should do, slowly and obviously: maps, sorting
-// and a scan for every question. It imports nothing of Pawl. All times are
-// milliseconds since 1970. Methods answer with the refusal they meet, "" for
-// none; a refused command has changed nothing, but that of a transaction, which
-// works on a copy.
+// and a scan for every question. It imports nothing of Pawl. All times are Unix
+// milliseconds. Methods answer with the refusal they meet, "" for none; a refused
+// command has changed nothing, but in a transaction, which works on a copy.
 type reference struct {
-	now      int64
-	seq      int64 // gives out places in all orders
-	jobs     map[string]*refJob
+	now, seq int64              // seq gives out positions in all orders
+	jobs     map[string]*refJob // by ID
 	queues   map[string]*refQueue
-	keys     map[[2]string]refKey // by queue and unique key: who holds it, or did
-	waiting  map[[2]string]int64  // by queue and group: since when jobs wait behind its head
 	crons    map[string]*refCron
-	totals   map[[2]string]uint64 // by queue and what happened
+	totals   map[[2]string]int64 // by queue and what happened
 	draining bool
 }
 
 type refJob struct {
-	id             string
-	slot           uint32 // breaks ties of deadlines
-	queue, payload string
-	group, unique  string
-	place          string // ready, delayed, leased or dead
-	priority       int8
-	pos            int64 // order among the ready, the leased and the dead
-	member         int64 // order in its group; 0 is no part of it
-	due            int64 // delayed: becomes ready; leased: the lease ends
-	wall           bool  // delayed: due is by the wall clock
-	loose          int64 // delayed by a backoff: due may be as early as this
-	since          int64 // dead
-	expires        int64 // 0 is never
-	keyUntil       int64
-	tries          int64
-	backoff, most  int64
-	failures       int64
-	attempt        int64
-	lease, reason  string
+	id, queue, payload, attrs, group, unique, lease, reason string
+
+	place                                   string // ready, delayed, leased, dead, or gone while its key is held
+	slot, priority                          int64  // the slot breaks ties of times
+	pos                                     int64  // order among the ready, the leased and the dead
+	member, behind                          int64  // order in its group, 0 is no part of it; order of groups where jobs wait
+	due, wall                               int64  // delayed: becomes ready, by either clock; leased: the lease ends
+	loose                                   int64  // delayed by a backoff: due may be as early as this
+	died, expires, keyUntil                 int64
+	tries, failures, attempt, backoff, most int64
 }
 
 type refQueue struct {
-	refSettings
-	paused   int64 // until; math.MaxInt64 is without end, 0 is not
-	rateFrom int64
-	rateUsed int64
-	idle     int64 // since when it is empty and without settings; 0 is in use
+	settings           map[string]int64 // those that are not 0
+	paused             int64            // until
+	rateFrom, rateUsed int64
+	idle               int64 // since when it is empty and without settings; 0 is in use
 }
 
-type refSettings struct {
-	tries, ttl, backoff, most, maxLen, maxBytes, maxLeased, rate, ratePer, deadMax, deadFor int64
-}
+// refCron has slots at the multiples of every; so many of those missed are made up for.
+type refCron struct{ every, last, makesUp, fired int64 }
 
-type refKey struct {
-	id    string
-	until int64
-}
+const never = 1 << 62
 
-type refCron struct {
-	every, next int64
-	catchup     string // one, none or all
-	fired       uint64
-}
-
-func newReference() *reference {
-	return &reference{
-		jobs: map[string]*refJob{}, queues: map[string]*refQueue{}, keys: map[[2]string]refKey{},
-		waiting: map[[2]string]int64{}, crons: map[string]*refCron{}, totals: map[[2]string]uint64{},
-	}
-}
-
-// copy is what a transaction is tried on.
-func (r *reference) copy() *reference {
-	c := *r
-	c.keys, c.waiting, c.totals = maps.Clone(r.keys), maps.Clone(r.waiting), maps.Clone(r.totals)
-	c.jobs, c.queues = cloned(r.jobs), cloned(r.queues)
-	return &c
-}
-
-func cloned[T any](of map[string]*T) map[string]*T {
-	copied := make(map[string]*T, len(of))
-	for k, v := range of {
-		one := *v
-		copied[k] = &one
-	}
-	return copied
-}
-
-func (r *reference) next() int64 { r.seq++; return r.seq }
-
-func (r *reference) queue(name string) *refQueue {
-	if r.queues[name] == nil {
-		r.queues[name] = &refQueue{}
-	}
-	r.queues[name].idle = 0 // a use; settle looks again
-	return r.queues[name]
-}
-
+func (r *reference) next() int64                  { r.seq++; return r.seq }
 func (r *reference) count(j *refJob, what string) { r.totals[[2]string{j.queue, what}]++ }
 
-// in are the jobs of a queue in a place, in order: of delivery, of their due
-// times, of leasing, of dying. Those that wait in a group are behind all others.
-func (r *reference) in(queue, place string) (all []*refJob) {
-	rank := map[*refJob][3]int64{}
-	for _, j := range r.jobs {
-		if j.queue != queue || j.place != place {
-			continue
-		}
-		all = append(all, j)
-		switch {
-		case place == "delayed":
-			rank[j] = [3]int64{j.due, int64(j.slot)}
-		case place != "ready":
-			rank[j] = [3]int64{j.pos}
-		case r.blocked(j):
-			rank[j] = [3]int64{1, r.waiting[j.inGroup()], j.member}
-		default:
-			rank[j] = [3]int64{0, -int64(j.priority), j.pos}
-		}
-	}
-	slices.SortFunc(all, func(a, b *refJob) int {
-		x, y := rank[a], rank[b]
-		return slices.Compare(x[:], y[:])
-	})
+// use makes a queue where there is none.
+func (r *reference) use(name string) *refQueue {
+	q := cmp.Or(r.queues[name], &refQueue{settings: map[string]int64{}})
+	r.queues[name], q.idle = q, 0 // settle looks again
+	return q
+}
+
+func (r *reference) settings(queue string) map[string]int64 {
+	return cmp.Or(r.queues[queue], &refQueue{}).settings
+}
+
+// sorted are those of the jobs, in the order of their ranks.
+func (r *reference) sorted(those func(*refJob) bool, rank func(*refJob) []int64) []*refJob {
+	all := slices.DeleteFunc(slices.Collect(maps.Values(r.jobs)), func(j *refJob) bool { return !those(j) })
+	slices.SortFunc(all, func(a, b *refJob) int { return slices.Compare(rank(a), rank(b)) })
 	return all
 }
 
-func (j *refJob) inGroup() [2]string { return [2]string{j.queue, j.group} }
-
-// head is the first of a job's group, nil for none.
-func (r *reference) head(j *refJob) (first *refJob) {
-	for _, o := range r.jobs {
-		if o.member != 0 && o.inGroup() == j.inGroup() && (first == nil || o.member < first.member) {
-			first = o
+// in are the jobs of a queue in a place, in order: of delivery, of their due
+// times, of leasing, of dying. Those that wait in a group are behind all others.
+func (r *reference) in(queue, place string) []*refJob {
+	return r.sorted(func(j *refJob) bool { return j.queue == queue && j.place == place }, func(j *refJob) []int64 {
+		switch {
+		case place == "delayed":
+			return []int64{min(j.due, j.wall), j.slot}
+		case place == "ready" && r.blocked(j):
+			return []int64{1, j.behind, j.member}
+		case place == "ready":
+			return []int64{0, -j.priority, j.pos}
 		}
-	}
-	return first
+		return []int64{j.pos}
+	})
+}
+
+// group are the jobs of j's group, in order, the head first.
+func (r *reference) group(j *refJob) []*refJob {
+	return r.sorted(func(o *refJob) bool { return o.member != 0 && o.queue == j.queue && o.group == j.group },
+		func(o *refJob) []int64 { return []int64{o.member} })
 }
 
 // blocked jobs are ready, but wait behind the head of their group.
 func (r *reference) blocked(j *refJob) bool {
-	return j.place == "ready" && j.member != 0 && r.head(j) != j
+	return j.place == "ready" && j.member != 0 && r.group(j)[0] != j
 }
 
-// put brings a job to a place, at its end; at is when it is due, or its lease ends.
-func (r *reference) put(j *refJob, place string, at int64) {
+// put brings a job to a place, at its end; due is of the delayed, where a delay
+// that is over is none, and of the leased.
+func (r *reference) put(j *refJob, place string, due int64) {
 	if r.blocked(j) {
 		r.leave(j)
 	}
-	j.place, j.due, j.since, j.pos, j.lease, j.wall, j.loose = place, at, r.now, r.next(), "", false, 0
-	if place == "ready" && j.group != "" && j.member == 0 {
-		j.member = r.next()
+	if place == "delayed" && due <= r.now {
+		place, due = "ready", never
 	}
-	if r.blocked(j) && r.waiting[j.inGroup()] == 0 {
-		r.waiting[j.inGroup()] = r.next()
+	j.place, j.pos, j.due, j.wall, j.loose, j.lease = place, r.next(), due, never, 0, ""
+	if place == "ready" && j.group != "" && j.member == 0 {
+		j.member, j.behind = r.next(), r.next()
+		if g := r.group(j); len(g) > 2 {
+			j.behind = g[1].behind
+		}
 	}
 }
 
 // leave takes a job out of its group. If it was the head, the next one follows,
 // at the tail of the queue.
 func (r *reference) leave(j *refJob) {
-	wasHead := j.member != 0 && r.head(j) == j
-	j.member = 0
-	next, more := r.head(j), false
-	if wasHead && next != nil {
-		next.pos = r.next()
-	}
-	for _, o := range r.jobs {
-		more = more || o != j && o.inGroup() == j.inGroup() && r.blocked(o)
-	}
-	if !more {
-		delete(r.waiting, j.inGroup())
+	g := r.group(j)
+	if j.member = 0; len(g) > 1 && g[0] == j {
+		g[1].pos = r.next()
 	}
 }
 
-// holder is the job that keeps a unique key from being used.
-func (r *reference) holder(queue, key string) (string, bool) {
-	k := r.keys[[2]string{queue, key}]
-	j := r.jobs[k.id]
-	return k.id, k.id != "" && (r.now < k.until || j != nil && j.place != "dead")
-}
+// lives is for the three places from which a job is delivered or comes back.
+func (j *refJob) lives() bool { return j.place != "dead" && j.place != "gone" }
 
-// taken says that another job holds j's unique key in a queue.
-func (r *reference) taken(j *refJob, queue string) bool {
-	id, held := r.holder(queue, j.unique)
-	return j.unique != "" && held && id != j.id
-}
-
-// moveKey takes the key along that j holds; a dead job takes one that is free.
-func (r *reference) moveKey(j *refJob, queue string, take bool) {
-	if old := [2]string{j.queue, j.unique}; j.unique != "" && r.keys[old].id == j.id {
-		take = take || j.place != "dead" || r.now < r.keys[old].until
-		delete(r.keys, old)
+// holder is the ID of the job that keeps a unique key from being used: one that
+// lives, or one within the key's window.
+func (r *reference) holder(queue, key string) string {
+	for _, j := range r.jobs {
+		if key != "" && j.queue == queue && j.unique == key && (j.lives() || r.now < j.keyUntil) {
+			return j.id
+		}
 	}
-	if j.unique != "" && take {
-		r.keys[[2]string{queue, j.unique}] = refKey{j.id, j.keyUntil}
-	}
+	return ""
 }
 
 // full says that a queue does not take so many jobs and bytes more.
-func (r *reference) full(queue string, jobs, bytes int64) bool {
-	q := r.queues[queue]
-	if q == nil {
-		return false
-	}
-	n, size := r.size(queue)
-	return q.maxLen != 0 && jobs > 0 && n+jobs > q.maxLen || q.maxBytes != 0 && size+bytes > q.maxBytes
-}
-
-func (r *reference) size(queue string) (jobs, bytes int64) {
+func (r *reference) full(queue string, jobs int, bytes int) bool {
+	most, bound := r.settings(queue)["MaxLen"], r.settings(queue)["MaxBytes"]
+	grows := jobs > 0
 	for _, j := range r.jobs {
-		if j.queue == queue && j.place != "dead" {
-			jobs, bytes = jobs+1, bytes+int64(len(j.payload))
+		if j.queue == queue && j.lives() {
+			jobs, bytes = jobs+1, bytes+len(j.payload)
 		}
 	}
-	return jobs, bytes
+	return grows && most != 0 && int64(jobs) > most || bound != 0 && int64(bytes) > bound
 }
 
-// enqueue adds j, whose id and slot only matter if it is taken. Options that the
-// request does not have are -1: then the queue's settings count. A duplicate
-// answers the first job's ID.
-func (r *reference) enqueue(j *refJob, delay, at, ttl, window int64) (duplicate, refusal string) {
-	var s refSettings
-	if q := r.queues[j.queue]; q != nil {
-		s = q.refSettings
-	}
-	if j.tries < 0 {
-		j.tries = s.tries
-	}
-	if j.backoff < 0 {
-		j.backoff, j.most = s.backoff, s.most
-	}
-	if ttl < 0 {
-		ttl = s.ttl
-	}
-	if at > 0 {
-		delay = max(0, at-r.now)
-	}
-	if ttl > 0 && delay > 0 && ttl <= delay {
+// enqueue adds j. The options of the request win over the settings of the queue.
+// A duplicate answers the first job's ID.
+func (r *reference) enqueue(j *refJob, options map[string]int64) (duplicate, refusal string) {
+	all := map[string]int64{}
+	maps.Copy(all, r.settings(j.queue))
+	maps.Copy(all, options)
+	due, held := max(r.now+all["Delay"], all["At"]), r.holder(j.queue, j.unique)
+	j.expires, j.keyUntil = r.now+cmp.Or(all["TTL"], never), r.now+all["For"]
+	switch {
+	case due > r.now && j.expires <= due:
 		return "", "ttl"
-	}
-	if id, held := r.holder(j.queue, j.unique); j.unique != "" && held {
-		return id, ""
-	}
-	if r.draining {
+	case held != "":
+		return held, ""
+	case r.draining:
 		return "", "draining"
-	}
-	if r.full(j.queue, 1, int64(len(j.payload))) {
+	case r.full(j.queue, 1, len(j.payload)):
 		return "", "full"
 	}
-	r.queue(j.queue)
+	r.use(j.queue)
 	r.jobs[j.id] = j
-	if ttl > 0 {
-		j.expires = r.now + ttl
-	}
-	if j.unique != "" {
-		j.keyUntil = r.now + window
-		r.keys[[2]string{j.queue, j.unique}] = refKey{j.id, j.keyUntil}
-	}
-	if delay > 0 {
-		r.put(j, "delayed", r.now+delay)
-		j.wall = at > 0
-	} else {
-		r.put(j, "ready", 0)
+	j.tries, j.backoff, j.most = all["Tries"], all["Backoff"], all["BackoffMax"]
+	if r.put(j, "delayed", due); due == all["At"] && due > r.now {
+		j.due, j.wall = never, due
 	}
 	r.count(j, "Enqueued")
 	return "", ""
@@ -279,16 +178,15 @@ func (r *reference) fetch(queues []string, span int64, n int) (got []*refJob) {
 	for _, name := range queues {
 		for q := r.queues[name]; len(got) < n && q != nil; {
 			ready, leased := r.in(name, "ready"), int64(len(r.in(name, "leased")))
-			if len(ready) == 0 || r.blocked(ready[0]) || r.now < q.paused || q.maxLeased > 0 && leased >= q.maxLeased ||
-				q.rate > 0 && r.now < q.rateFrom+min(q.rateUsed, q.rate)*q.ratePer/q.rate {
+			most, rate, per := q.settings["MaxLeased"], q.settings["RateCount"], cmp.Or(q.settings["RatePer"], 1000)
+			if len(ready) == 0 || r.blocked(ready[0]) || r.now < q.paused || most > 0 && leased >= most ||
+				rate > 0 && r.now < q.rateFrom+min(q.rateUsed, rate)*per/rate {
 				break
 			}
-			if q.rateUsed == 0 || r.now >= q.rateFrom+q.ratePer {
+			if q.rateUsed == 0 || r.now >= q.rateFrom+per {
 				q.rateFrom, q.rateUsed = r.now, 0
 			}
-			if q.rate > 0 {
-				q.rateUsed++
-			}
+			q.rateUsed++
 			r.put(ready[0], "leased", r.now+span)
 			ready[0].attempt++
 			r.count(ready[0], "Delivered")
@@ -301,7 +199,7 @@ func (r *reference) fetch(queues []string, span int64, n int) (got []*refJob) {
 // held is the job of a lease that has not ended.
 func (r *reference) held(lease string) *refJob {
 	for _, j := range r.jobs {
-		if j.place == "leased" && j.lease == lease && r.now < j.due && (j.expires == 0 || r.now < j.expires) {
+		if j.place == "leased" && j.lease == lease && r.now < j.deadline() {
 			return j
 		}
 	}
@@ -311,59 +209,47 @@ func (r *reference) held(lease string) *refJob {
 // fail is for a leased job; delay -1 stands for its backoff.
 func (r *reference) fail(j *refJob, what string, delay int64, reason string) {
 	r.count(j, what)
-	earliest := int64(0)
-	if delay < 0 {
-		delay = min(int64(float64(j.backoff)*math.Pow(2, float64(j.failures))), cmp.Or(j.most, 3_600_000))
-		earliest = r.now + (delay+1)/2
-	}
-	j.failures, j.reason = j.failures+1, reason
-	switch {
-	case j.tries > 0 && j.failures >= j.tries:
-		r.bury(j, reason)
-	case delay > 0:
+	backoff := min(j.backoff<<min(j.failures, 30), cmp.Or(j.most, 3_600_000))
+	if j.failures, j.reason = j.failures+1, reason; j.tries > 0 && j.failures >= j.tries {
+		r.end(j, "dead", "Dead")
+	} else if delay >= 0 {
 		r.put(j, "delayed", r.now+delay)
-		j.loose = earliest
-	default:
-		r.put(j, "ready", 0)
+	} else {
+		r.put(j, "delayed", r.now+backoff)
+		j.loose = r.now + (backoff+1)/2
 	}
 }
 
-func (r *reference) bury(j *refJob, reason string) {
-	r.count(j, "Dead")
-	r.put(j, "dead", 0)
+// end brings a job to the dead, or to those that are gone.
+func (r *reference) end(j *refJob, place, what string) {
+	r.count(j, what)
 	r.leave(j)
-	j.expires, j.reason = 0, reason
+	r.put(j, place, never)
+	j.died, j.expires = r.now, never
 }
 
 // release puts a leased job at the head of its queue.
 func (r *reference) release(j *refJob) {
 	r.count(j, "Released")
-	r.put(j, "ready", 0)
+	r.put(j, "ready", never)
 	j.pos = -j.pos
-}
-
-func (r *reference) remove(j *refJob, what string) {
-	r.count(j, what)
-	r.leave(j)
-	delete(r.jobs, j.id)
 }
 
 // revive is for a dead job that is to live again, in any queue.
 func (r *reference) revive(j *refJob, queue string) {
-	r.queue(queue)
-	if r.taken(j, queue) {
-		j.unique = ""
+	r.use(queue)
+	if id := r.holder(queue, j.unique); id != "" && id != j.id {
+		j.unique, j.keyUntil = "", 0
 	}
-	r.moveKey(j, queue, true)
 	j.queue, j.failures, j.reason = queue, 0, ""
 }
 
 // delay is JOB DELAY, and JOB RUN with 0.
 func (r *reference) delay(j *refJob, delay int64) string {
 	switch {
-	case delay > 0 && j.expires != 0 && r.now+delay >= j.expires:
+	case delay > 0 && r.now+delay >= j.expires:
 		return "ttl"
-	case j.place == "dead" && r.full(j.queue, 1, int64(len(j.payload))):
+	case j.place == "dead" && r.full(j.queue, 1, len(j.payload)):
 		return "full"
 	case delay == 0 && j.place == "ready":
 		return ""
@@ -372,15 +258,11 @@ func (r *reference) delay(j *refJob, delay int64) string {
 	case j.place == "ready":
 		r.leave(j)
 	}
-	if delay > 0 {
-		r.put(j, "delayed", r.now+delay)
-	} else {
-		r.put(j, "ready", 0)
-	}
+	r.put(j, "delayed", r.now+delay)
 	return ""
 }
 
-func (r *reference) setPriority(j *refJob, priority int8) {
+func (r *reference) setPriority(j *refJob, priority int64) {
 	if j.place == "ready" && !r.blocked(j) && j.priority != priority {
 		j.pos = r.next()
 	}
@@ -391,48 +273,44 @@ func (r *reference) move(j *refJob, to string) string {
 	switch {
 	case to == j.queue:
 		return ""
-	case r.taken(j, to):
+	case r.holder(to, j.unique) != "":
 		return "taken"
-	case j.place != "dead" && r.full(to, 1, int64(len(j.payload))):
+	case j.lives() && r.full(to, 1, len(j.payload)):
 		return "full"
 	}
+	r.use(to)
 	r.leave(j)
-	r.queue(to)
-	r.moveKey(j, to, false)
-	j.queue = to
-	place, due, wall, loose := j.place, j.due, j.wall, j.loose
-	r.put(j, place, due)
+	wall, loose := j.wall, j.loose
+	j.queue, j.died = to, r.now
+	r.put(j, j.place, j.due)
 	j.wall, j.loose = wall, loose
 	return ""
 }
 
 // redrive brings up to n dead jobs, 0 is all, to life in a queue.
-func (r *reference) redrive(from, to string, n int, tries, ttl int64) (moved int, refusal string) {
+func (r *reference) redrive(from, to string, n int, options map[string]int64) (moved int, refusal string) {
 	for _, j := range r.in(from, "dead") {
-		if n > 0 && moved == n {
+		if full := r.full(to, 1, len(j.payload)); full && moved == 0 {
+			return 0, "full"
+		} else if full || n > 0 && moved == n {
 			break
-		} else if r.full(to, 1, int64(len(j.payload))) {
-			refusal = "full"
-			break
-		} else if from != to && r.taken(j, to) {
+		} else if from != to && r.holder(to, j.unique) != "" {
 			refusal = "taken"
 			continue
 		}
 		r.count(j, "Redriven")
 		r.revive(j, to)
-		if tries >= 0 {
+		if tries, given := options["Tries"]; given {
 			j.tries = tries
 		}
-		if ttl > 0 {
-			j.expires = r.now + ttl
-		}
-		r.put(j, "ready", 0)
+		j.expires = r.now + cmp.Or(options["TTL"], never)
+		r.put(j, "ready", never)
 		moved++
 	}
 	if moved > 0 {
-		refusal = ""
+		return moved, ""
 	}
-	return moved, refusal
+	return 0, refusal
 }
 
 // delete is QUEUE DELETE of a queue that has nothing leased, or its end an hour
@@ -440,64 +318,40 @@ func (r *reference) redrive(from, to string, n int, tries, ttl int64) (moved int
 func (r *reference) delete(name string) {
 	delete(r.queues, name)
 	maps.DeleteFunc(r.jobs, func(_ string, j *refJob) bool { return j.queue == name })
-	maps.DeleteFunc(r.keys, func(k [2]string, _ refKey) bool { return k[0] == name })
-	maps.DeleteFunc(r.waiting, func(k [2]string, _ int64) bool { return k[0] == name })
-	maps.DeleteFunc(r.totals, func(k [2]string, _ uint64) bool { return k[0] == name })
+	maps.DeleteFunc(r.totals, func(k [2]string, _ int64) bool { return k[0] == name })
 }
 
 // deadline is when something happens to a job by itself, but for wall times.
-func (j *refJob) deadline() int64 {
-	at := cmp.Or(j.expires, math.MaxInt64)
-	if j.place == "leased" || j.place == "delayed" && !j.wall {
-		at = min(at, j.due)
-	}
-	return at
-}
-
-// due are the jobs whose time has come, in order.
-func (r *reference) due(when func(*refJob) int64) (due []*refJob) {
-	for _, j := range r.jobs {
-		if when(j) <= r.now {
-			due = append(due, j)
-		}
-	}
-	slices.SortFunc(due, func(a, b *refJob) int {
-		return cmp.Or(cmp.Compare(when(a), when(b)), cmp.Compare(a.slot, b.slot))
-	})
-	return due
-}
+func (j *refJob) deadline() int64 { return min(j.expires, j.due) }
 
 // pass lets time go by, in one step, and does what has become due: all delays
 // and times to live up to the next lease that ran out, then that one; wall times
 // when they are the earliest.
 func (r *reference) pass(now int64) {
 	r.now = now
+	over := func(when func(*refJob) int64) []*refJob {
+		return r.sorted(func(j *refJob) bool { return when(j) <= now }, func(j *refJob) []int64 { return []int64{when(j), j.slot} })
+	}
 	for {
-		log := r.due((*refJob).deadline)
-		wall := r.due(func(j *refJob) int64 {
-			if j.wall {
-				return j.due
-			}
-			return math.MaxInt64
-		})
+		log, wall := over((*refJob).deadline), over(func(j *refJob) int64 { return j.wall })
 		if len(log)+len(wall) == 0 {
 			break
 		}
-		if len(log) == 0 || len(wall) > 0 && wall[0].due < log[0].deadline() {
+		if len(log) == 0 || len(wall) > 0 && wall[0].wall < log[0].deadline() {
 			for _, j := range wall {
-				r.put(j, "ready", 0)
+				r.put(j, "ready", never)
 			}
 			continue
 		}
 		for i, j := range log {
 			if j.deadline() == j.expires {
-				r.remove(j, "Lapsed")
+				r.end(j, "gone", "Lapsed")
 			} else if j.place == "delayed" {
-				r.put(j, "ready", 0)
-			} else if i == 0 {
-				r.fail(j, "Expired", -1, "")
+				r.put(j, "ready", never)
+			} else if i > 0 {
 				break
 			} else {
+				r.fail(j, "Expired", -1, "")
 				break
 			}
 		}
@@ -507,69 +361,36 @@ func (r *reference) pass(now int64) {
 
 // settle does what nobody waits for: dead jobs, keys, pauses and queues go.
 func (r *reference) settle() {
-	used := map[string]bool{}
 	for name, q := range r.queues {
 		dead := r.in(name, "dead")
-		for ; q.deadMax > 0 && int64(len(dead)) > q.deadMax || q.deadFor > 0 && len(dead) > 0 && dead[0].since+q.deadFor <= r.now; dead = dead[1:] {
-			r.remove(dead[0], "Deleted")
+		most, span := cmp.Or(q.settings["DeadMax"], never), cmp.Or(q.settings["DeadFor"], never)
+		for i, j := range dead {
+			if int64(len(dead)-i) > most || j.died+span <= r.now {
+				r.end(j, "gone", "Deleted")
+			}
 		}
-		if q.paused <= r.now {
-			q.paused = 0
+		used := len(q.settings) > 0 || r.now < q.paused
+		maps.DeleteFunc(r.jobs, func(_ string, j *refJob) bool { return j.place == "gone" && j.keyUntil <= r.now })
+		for _, j := range r.jobs {
+			used = used || j.queue == name
 		}
-		used[name] = q.refSettings != refSettings{} || q.paused != 0
-	}
-	for k := range r.keys {
-		if _, held := r.holder(k[0], k[1]); !held {
-			delete(r.keys, k)
-		} else {
-			used[k[0]] = true
-		}
-	}
-	for _, j := range r.jobs {
-		used[j.queue] = true
-	}
-	for name, q := range r.queues {
-		if used[name] {
+		if q.idle = cmp.Or(q.idle, r.now); used {
 			q.idle = 0
-		} else if q.idle = cmp.Or(q.idle, r.now); q.idle+3_600_000 <= r.now {
+		} else if q.idle+3_600_000 <= r.now {
 			r.delete(name)
 		}
 	}
 	for _, c := range r.crons {
-		r.fire(c)
+		slots, missed := r.now/c.every-c.last, max(0, (r.now-60_000)/c.every-c.last)
+		c.fired += slots - missed + min(missed, c.makesUp)
+		c.last += slots
 	}
 }
 
-// fire enqueues for the slots that have come. Those that are more than a minute
-// old were missed.
-func (r *reference) fire(c *refCron) {
-	for c.next <= r.now {
-		if missed := r.now - 60_000; c.next <= missed && c.catchup != "all" {
-			if c.catchup == "one" {
-				c.fired++
-			}
-			c.next = (missed/c.every + 1) * c.every
-			continue
-		}
-		c.fired, c.next = c.fired+1, c.next+c.every
-	}
-}
-
-// set takes those of the settings v that which names, by the bits of SettingSet.
-func (r *reference) set(name string, which uint16, v [11]int64) {
-	q := r.queue(name)
-	for bit, to := range [][]*int64{{&q.tries}, {&q.ttl}, {&q.backoff, &q.most}, {&q.maxLen}, {&q.maxBytes}, {&q.maxLeased}, {&q.rate, &q.ratePer}, {&q.deadMax}, {&q.deadFor}} {
-		for _, setting := range to {
-			if which&(1<<bit) != 0 {
-				*setting = v[0]
-			}
-			v = [11]int64(append(v[1:], 0))
-		}
-	}
-	if q.rate == 0 {
-		q.ratePer = 0
-	} else if q.ratePer == 0 {
-		q.ratePer = 1000
-	}
+// set replaces the settings that are given.
+func (r *reference) set(name string, given map[string]int64) {
+	q := r.use(name)
 	q.rateFrom, q.rateUsed = 0, 0
+	maps.Copy(q.settings, given)
+	maps.DeleteFunc(q.settings, func(_ string, v int64) bool { return v == 0 })
 }

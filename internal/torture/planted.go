@@ -28,8 +28,9 @@ type plant struct {
 	name     string
 	file     string // of the module
 	old, new string // old stands in the file exactly once
-	// caught says what must fail: "test PACKAGE RUN" for go test, "layer NAME
-	// FLAGS…" for a layer of this program.
+	// caught says what must fail: "test PACKAGE RUN" for go test, "model PACKAGE
+	// RUN OPERATIONS" for a model that plays so much, "layer NAME FLAGS…" for a
+	// layer of this program.
 	caught string
 }
 
@@ -199,6 +200,7 @@ func runPlanted(ctx context.Context, args []string) error {
 	to := flags.String("record", "", "append a line about this run to the record in this file")
 	verbose := flags.Bool("v", false, "print what the tests said")
 	caughtBy := flags.String("caught", "", "let this catch them instead of what is written down")
+	ofRules := flags.Bool("rules", false, "break the rules of a job's life instead, for the reference of the engine to notice")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -212,7 +214,11 @@ func runPlanted(ctx context.Context, args []string) error {
 	}
 	defer os.RemoveAll(scratch)
 	var chosen []plant
-	for _, p := range plants {
+	bugs := plants
+	if *ofRules {
+		bugs = rules
+	}
+	for _, p := range bugs {
 		if strings.Contains(p.name, *only) {
 			if *caughtBy != "" {
 				p.caught = *caughtBy
@@ -323,6 +329,9 @@ func (p *plant) grow(ctx context.Context, root, scratch string) (output string, 
 		run := strings.Join(words[2:], " ")
 		cmd = exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-short", "-count=1", "-failfast", "-timeout", plantedTimeout.String(), "-run", run, words[1])
 		cmd.Dir = root
+	case "model":
+		cmd = exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-count=1", "-timeout", plantedTimeout.String(), "-run", words[2]+"$", words[1], "-operations", words[3])
+		cmd.Dir = root
 	case "layer":
 		binary := filepath.Join(scratch, "pawl")
 		if err := daemon.Build(ctx, binary, overlay); err != nil {
@@ -350,9 +359,9 @@ func (p *plant) grow(ctx context.Context, root, scratch string) (output string, 
 		return out.String(), errImpossible
 	case words[0] == "layer" && exit.ExitCode() != exitViolated:
 		return out.String(), fmt.Errorf("the layer did not run: exit %d", exit.ExitCode())
-	case words[0] == "test" && strings.Contains(out.String(), "panic: test timed out after"):
+	case words[0] != "layer" && strings.Contains(out.String(), "panic: test timed out after"):
 		return out.String(), fmt.Errorf("the tests did not end within %v", plantedTimeout)
-	case words[0] == "test" && !slices.ContainsFunc([]string{"--- FAIL", "panic:"}, func(s string) bool { return strings.Contains(out.String(), s) }):
+	case words[0] != "layer" && !slices.ContainsFunc([]string{"--- FAIL", "panic:"}, func(s string) bool { return strings.Contains(out.String(), s) }):
 		return out.String(), errors.New("the test did not run")
 	}
 	return out.String(), nil

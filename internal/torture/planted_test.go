@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,7 +18,7 @@ func TestPlantsHaveTheirPlaces(t *testing.T) {
 		t.Errorf("got %d planted bugs, want 24", len(plants))
 	}
 	names := map[string]bool{}
-	for _, p := range plants {
+	for _, p := range slices.Concat(plants, rules) {
 		if names[p.name] {
 			t.Errorf("two bugs are called %q", p.name)
 		}
