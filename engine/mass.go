@@ -220,7 +220,7 @@ func (e *Engine) placeCount(queue []byte, place state.Place) int64 {
 
 // end waits for what was done; a refusal goes into the command, a stop to the
 // caller. Where something was done there is no refusal, which would say that
-// nothing was: the count says how far it came.
+// nothing was: the count says how far it came, and a stop is an ErrPartly.
 func (m *mass) end(o *Outcome, err error) error {
 	if waiting := m.e.Wait(m.lsn); waiting != nil {
 		return waiting
@@ -231,6 +231,14 @@ func (m *mass) end(o *Outcome, err error) error {
 			o.refuse(err)
 		}
 		return nil
+	}
+	return partly(*m.done > 0, err)
+}
+
+// partly is the error of a command in turns that met err, with some turns done.
+func partly(done bool, err error) error {
+	if done && err != nil {
+		return ErrPartly
 	}
 	return err
 }

@@ -231,7 +231,7 @@ func (e *Engine) queueDelete(c *QueueDelete) error {
 	}
 	for begun := false; ; begun = true {
 		if err := e.room((maxLapses + 1) * recordRoom); err != nil {
-			return err
+			return partly(begun, err)
 		}
 		q, ok := e.st.QueueByKey(c.Queue)
 		if !ok {
@@ -258,7 +258,7 @@ func (e *Engine) queueDelete(c *QueueDelete) error {
 			return nil
 		}
 		if e.pause(); e.down.Load() != 0 {
-			return e.refusal()
+			return partly(true, e.refusal())
 		}
 	}
 }

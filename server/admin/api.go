@@ -219,6 +219,7 @@ func describe(err error) (status int, code, message string) {
 		{engine.ErrClosed, 503, "stopping"},
 		{engine.ErrUnknown, 500, "unknown_outcome"},
 		{engine.ErrUnanswered, 500, "unknown_outcome"},
+		{engine.ErrPartly, 500, "unknown_outcome"},
 		{lmstfy.ErrNoPool, 404, "no_pool"},
 		{lmstfy.ErrTokenExists, 409, "exists"},
 		{lmstfy.ErrTokenShort, 400, "token"},

@@ -183,7 +183,7 @@ func (c *call) storage(err error) {
 		c.unavailable("storage does not answer")
 	case errors.Is(err, engine.ErrClosed):
 		c.unavailable("shutting down")
-	default: // engine.ErrUnknown, engine.ErrUnanswered: the outcome is open
+	default: // engine.ErrUnknown, ErrUnanswered, ErrPartly: the outcome is open
 		c.error(http.StatusInternalServerError, "internal error")
 	}
 }

@@ -69,10 +69,10 @@ func (s *Server) respawn(c *call) {
 			TTL:   engine.Some(state.Millis(min(ttl, maxSeconds)) * 1000),
 		}
 		if err := c.engine.Redrive(ctx, &redrive); err != nil {
-			c.storage(err)
+			c.storage(partly(count > 0, err))
 			return
 		}
-		if err := redrive.Err(); err != nil {
+		if err := redrive.Err(); err != nil && count == 0 {
 			c.refused(err)
 			return
 		}

@@ -153,7 +153,7 @@ func (s *Server) destroy(c *call) {
 func (s *Server) purge(c *call, place state.Place, limit int64) bool {
 	ctx, stop := c.peer.watch()
 	defer stop()
-	left := limit
+	left, removed := limit, int64(0)
 	for _, pool := range s.searchPools(c.pool) {
 		purge := engine.QueuePurge{
 			Queue:  appendKey(nil, pool, c.namespace, c.queue),
@@ -161,13 +161,14 @@ func (s *Server) purge(c *call, place state.Place, limit int64) bool {
 			Limit:  left,
 		}
 		if err := c.engine.Purge(ctx, &purge); err != nil {
-			c.storage(err)
+			c.storage(partly(removed > 0, err))
 			return false
 		}
-		if err := purge.Err(); err != nil {
+		if err := purge.Err(); err != nil && removed == 0 {
 			c.refused(err)
 			return false
 		}
+		removed += purge.Removed
 		if limit > 0 {
 			if left -= purge.Removed; left <= 0 {
 				break
@@ -175,4 +176,12 @@ func (s *Server) purge(c *call, place state.Place, limit int64) bool {
 		}
 	}
 	return true
+}
+
+// partly is the error of a request that met err after it had done a part.
+func partly(done bool, err error) error {
+	if done {
+		return engine.ErrPartly
+	}
+	return err
 }

@@ -67,6 +67,7 @@ var replies = []struct {
 	{engine.ErrFailed, "MISCONF"},
 	{engine.ErrHung, "MISCONF"},
 	{engine.ErrUnanswered, "UNKNOWN"},
+	{engine.ErrPartly, "UNKNOWN"},
 	{engine.ErrClosed, "ERR"},
 	{engine.ErrDamaged, "ERR"},
 }

@@ -218,7 +218,7 @@ func cmdQueuePurge(c *conn, key []byte, args [][]byte) {
 // command, n what was done.
 func (c *conn) answerTurns(err, refusal error, n int64) {
 	switch {
-	case err != nil && c.srv.life.Err() != nil:
+	case err != nil && c.srv.life.Err() != nil && err != engine.ErrPartly:
 		c.failError(engine.ErrClosed)
 	case err != nil:
 		c.failError(err)
