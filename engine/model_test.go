@@ -238,7 +238,11 @@ func (p *player) step() {
 // late lets time go by while the reaper sleeps. What has ended by then stands
 // where it stood, but a lease, a key or a pause that is over is over.
 func (p *player) late() {
-	time.Sleep(time.Duration(p.pick(30)) * time.Millisecond)
+	span := int64(p.pick(30))
+	if moments := p.moments(); len(moments) > 0 && p.pick(2) == 0 {
+		span = moments[p.pick(len(moments))] - p.r.now // at the very millisecond
+	}
+	time.Sleep(time.Duration(span) * time.Millisecond)
 	synctest.Wait()
 	p.r.now = time.Now().UnixMilli()
 	for range 1 + p.pick(4) {
@@ -249,6 +253,18 @@ func (p *player) late() {
 		}
 	}
 	p.seen.saw("times a command came before the reaper")
+}
+
+// moments are the times before long at which something ends.
+func (p *player) moments() (all []int64) {
+	for _, j := range p.r.sorted(func(*refJob) bool { return true }, (*refJob).age) {
+		for _, at := range []int64{j.due, j.expires, j.keyUntil} {
+			if p.r.now < at && at < p.r.now+100 {
+				all = append(all, at)
+			}
+		}
+	}
+	return all
 }
 
 // command is a random one of those that a job's life is made of, and what the
@@ -293,9 +309,9 @@ func (p *player) enqueueCommand() (engine.Command, func(*reference) string) {
 		options["Backoff"], options["BackoffMax"] = p.span(40), p.span(100)
 		c.Backoff = engine.Some(engine.Backoff{Base: state.Millis(options["Backoff"]), Max: state.Millis(options["BackoffMax"])})
 	}
-	if p.pick(3) == 0 {
-		options["For"] = int64(1 + p.pick(100))
-		c.Unique, c.For = []byte(fmt.Sprint(p.pick(8))), state.Millis(options["For"])
+	if p.pick(5) < 2 {
+		options["For"] = int64(1 + p.pick([]int{40, 2000}[p.pick(2)]))
+		c.Unique, c.For = []byte(fmt.Sprint(p.pick(6))), state.Millis(options["For"])
 	}
 	if p.pick(2) == 0 {
 		c.Group = []byte(fmt.Sprint("g", p.pick(4)))

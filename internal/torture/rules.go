@@ -2,9 +2,9 @@
 
 package main
 
-// modelOf has the reference of the engine catch a rule that is broken, with
-// about as many commands as a hundredth of what CI plays.
-const modelOf = "model ./engine TestModel 12000"
+// modelOf has the reference of the engine catch a rule that is broken, with a
+// thirtieth of the commands that CI plays.
+const modelOf = "model ./engine TestModel 30000"
 
 // rules are breaks of what docs/commands.md and docs/concepts.md say about a
 // job's life, one of each kind. The reference of the engine must notice each of
@@ -104,7 +104,7 @@ var rules = []plant{
 		"a unique key is held a millisecond too long", "state/claim.go",
 		"!s.alive(c) && c.until <= now {",
 		"!s.alive(c) && c.until < now {",
-		modelOf,
+		"model ./engine TestModel 300000", // it takes a command in that very millisecond, before the reaper
 	},
 	{
 		"DEADMAX keeps one more", "state/queue.go",
