@@ -77,6 +77,7 @@ var elsewhere = map[string]string{
 	"MISCONF the disk does not answer":                                   "TestHungDisk",
 	"UNKNOWN the disk does not answer, the outcome is open":              "TestHungDisk",
 	"UNKNOWN the log failed, the outcome is open":                        "TestStorageFailureReachesEveryReply",
+	"UNKNOWN interrupted half way, the rest is not done":                 "TestHalfATurnIsUnknown",
 	"ERR too many commands are waiting":                                  "TestHungDisk",
 	"ERR shutting down":                                                  "TestCloseRefusesWaiters",
 	"ERR job body is damaged on disk":                                    "TestDamagedBody",

@@ -185,10 +185,14 @@ func (f *fakeEngine) Undeliver(jobs []engine.Delivery) engine.LSN {
 func (f *fakeEngine) LoadView(*engine.JobView) error { return nil }
 func (f *fakeEngine) ForgetView(*engine.JobView)     {}
 func (f *fakeEngine) Purge(context.Context, *engine.QueuePurge) error {
-	return nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.waitErr
 }
 func (f *fakeEngine) Redrive(context.Context, *engine.QueueRedrive) error {
-	return nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.waitErr
 }
 func (f *fakeEngine) Snapshot(context.Context) error       { return nil }
 func (f *fakeEngine) Backup(context.Context, string) error { return nil }

@@ -452,6 +452,21 @@ func TestJobsOfUnknownOutcomeGoBack(t *testing.T) {
 	}
 }
 
+// A command in turns that was interrupted is not answered as if nothing had been
+// done.
+func TestHalfATurnIsUnknown(t *testing.T) {
+	d, f := startFake(t, resp.Options{})
+	c := d.dial()
+	f.mu.Lock()
+	f.waitErr = engine.ErrPartly
+	f.mu.Unlock()
+	for _, words := range [][]string{{"QUEUE", "PURGE", "q"}, {"QUEUE", "REDRIVE", "q"}} {
+		if got := c.do(words...); got != "-UNKNOWN interrupted half way, the rest is not done" {
+			t.Errorf("%v: got %s", words, got)
+		}
+	}
+}
+
 var errFake = errors.New("no word for this")
 
 // A job whose body is rotten is passed; one that cannot be read now is not lost.
