@@ -28,7 +28,8 @@ type keeper struct {
 	snapshotLSN   atomic.Uint64
 	snapshotAt    atomic.Int64 // wall ms of the newest; 0 is none
 	snapshotMs    atomic.Int64
-	snapshotSize  atomic.Int64 // bytes of all snapshots
+	snapshotted   atomic.Uint64 // bytes of all snapshots that were finished
+	snapshotSize  atomic.Int64  // bytes of all snapshots
 	newestSize    atomic.Int64
 	failures      atomic.Uint64
 	writing       atomic.Bool

@@ -41,6 +41,7 @@ func (e *Engine) Numbers() Numbers {
 	n.SnapshotLSN = LSN(k.snapshotLSN.Load())
 	n.SnapshotAt = e.LastSnapshot()
 	n.SnapshotMs = k.snapshotMs.Load()
+	n.SnapshotBytesWritten, n.ZeroBytesWritten = k.snapshotted.Load(), log.ZeroBytes
 	n.SnapshotFailures = k.failures.Load()
 	n.Snapshotting = k.writing.Load()
 	n.Full = e.full.Load()
@@ -171,6 +172,8 @@ type Numbers struct {
 	AppliedLSN, DurableLSN       LSN
 	Groups, Records, Syncs       uint64
 	LogBytesWritten              uint64
+	ZeroBytesWritten             uint64 // of generations, before there is anything in them
+	SnapshotBytesWritten         uint64
 	LogBytes, LiveBytes          int64 // on disk; of bodies of existing jobs
 	Generations                  int64
 	OldestUnsyncedMs             int64

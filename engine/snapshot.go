@@ -140,6 +140,7 @@ func (k *keeper) snapshot() error {
 	took := time.Since(began)
 	k.snapshotAt.Store(int64(meta.Wall))
 	k.snapshotMs.Store(took.Milliseconds())
+	k.snapshotted.Add(uint64(file.Size))
 	e.opt.Logger.Info("snapshot written", "lsn", meta.LSN, "jobs", meta.Jobs, "bytes", file.Size, "took", took)
 	k.takeStock()
 	return nil

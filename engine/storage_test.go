@@ -504,6 +504,14 @@ func TestSnapshotAndDrop(t *testing.T) {
 		if n.SnapshotLSN == 0 || n.SnapshotAt == 0 || n.SnapshotFailures != 0 {
 			t.Errorf("got %+v, want a snapshot", n)
 		}
+		// All that was written, but for the file system's own, is counted: every
+		// byte of log stands where a zero stood, but in the first generation.
+		if z := n.ZeroBytesWritten; z%(16<<10) != 0 || z+(16<<10) < n.LogBytesWritten || n.LogBytesWritten < 1500*300 {
+			t.Errorf("%d bytes of log, %d zeros", n.LogBytesWritten, z)
+		}
+		if least := 3 * uint64(len("pawl state 1\n")); n.SnapshotBytesWritten < least {
+			t.Errorf("%d bytes of snapshots", n.SnapshotBytesWritten)
+		}
 		// One old job keeps its generation at most until it is cleaned; the churn
 		// of 600 KB is gone.
 		if n.Generations > 8 {

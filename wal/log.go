@@ -88,7 +88,7 @@ type member struct {
 
 // counts are the counters of Stats.
 type counts struct {
-	groups, records, syncs, bytes, marks, failures atomic.Uint64
+	groups, records, syncs, bytes, marks, failures, zeros atomic.Uint64
 }
 
 // Begin starts a new generation behind end, which Reader.End said, or which is
@@ -722,6 +722,7 @@ func (l *Log) Stats() Stats {
 		Syncs:               l.counts.syncs.Load(),
 		Bytes:               l.counts.bytes.Load(),
 		Markers:             l.counts.marks.Load(),
+		ZeroBytes:           l.counts.zeros.Load(),
 		Prepared:            len(l.prepared),
 		PreparationFailures: l.counts.failures.Load(),
 		CacheHits:           l.images.hits.Load(),
@@ -740,6 +741,7 @@ func (l *Log) Stats() Stats {
 type Stats struct {
 	Groups, Records, Syncs, Bytes uint64 // written; Bytes with headers and filler
 	Markers                       uint64 // idle and closed marks
+	ZeroBytes                     uint64 // written to make generations ahead
 	Prepared                      int    // generations ready
 	PreparationFailures           uint64
 	DiskBytes                     int64 // all segment files, prepared ones too

@@ -124,5 +124,9 @@ func (l *Log) makeIfRoom(number uint32, size int, linked uint32, image []byte) (
 	if free < int64(size) {
 		return nil, fmt.Errorf("make generation %d: %d bytes wanted, %d free: %w", number, size, free, syscall.ENOSPC)
 	}
-	return makeGeneration(l.opt, l.store, number, size, linked, l.Durable(), image)
+	gen, err := makeGeneration(l.opt, l.store, number, size, linked, l.Durable(), image)
+	if err == nil {
+		l.counts.zeros.Add(uint64(size))
+	}
+	return gen, err
 }
