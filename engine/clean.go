@@ -56,7 +56,7 @@ func (k *keeper) clean() (more bool) {
 		live[l.Generation] = l
 		alive += int64(l.Bytes)
 	}
-	if size <= 2*alive+e.limits.snapshotBytes.Load()+2*slack && !e.full.Load() {
+	if size <= 2*alive+e.keeper.snapshotEvery()+2*slack && !e.full.Load() {
 		return false
 	}
 	var half []wal.Info

@@ -82,10 +82,10 @@ func (k *keeper) stop() {
 
 // wrote is told of each group that is safe. The group that makes a snapshot due
 // wakes the keeper: until its next look a fast daemon writes many times
-// Limits.SnapshotBytes, all of which would have to stay.
+// snapshotEvery, all of which would have to stay.
 func (k *keeper) wrote(bytes int) {
 	k.written.Add(uint64(bytes))
-	since, due := k.sinceSnapshot.Add(int64(bytes)), k.e.limits.snapshotBytes.Load()
+	since, due := k.sinceSnapshot.Add(int64(bytes)), k.snapshotEvery()
 	if k.idle.Load() || since >= due && since-int64(bytes) < due {
 		k.poke()
 	}

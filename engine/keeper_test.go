@@ -26,6 +26,19 @@ func TestADueSnapshotWakesTheKeeper(t *testing.T) {
 			t.Errorf("group %d of %d bytes: woken %t, want %t", i+1, c.bytes, got, c.wakes)
 		}
 	}
+	k.newestSize.Store(8000) // so large that it waits for an eighth of it
+	for i, c := range []struct {
+		bytes int
+		wakes bool
+	}{{249, false}, {1, true}} {
+		if i == 0 {
+			k.sinceSnapshot.Store(750)
+		}
+		k.wrote(c.bytes)
+		if got := woken(); got != c.wakes {
+			t.Errorf("behind a large snapshot, group %d of %d bytes: woken %t, want %t", i+1, c.bytes, got, c.wakes)
+		}
+	}
 	k.sinceSnapshot.Store(0) // a snapshot has begun
 	k.wrote(1000)
 	if !woken() {

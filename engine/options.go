@@ -29,8 +29,8 @@ type Options struct {
 	// many bytes. 0 is no limit.
 	MaxDisk int64
 
-	// SnapshotBytes is how many bytes of log are written between snapshots.
-	// Default 256 MiB. SnapshotInterval, when not 0, makes one that often if
+	// SnapshotBytes is how many bytes of log are written between snapshots, or an
+	// eighth of the last snapshot where that is more. Default 256 MiB. SnapshotInterval, when not 0, makes one that often if
 	// anything was written at all.
 	SnapshotBytes    int64
 	SnapshotInterval time.Duration

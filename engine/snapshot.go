@@ -74,11 +74,18 @@ func (k *keeper) take() *flight {
 	return f
 }
 
+// snapshotEvery is how many bytes of log make a snapshot due: so many that what
+// is written to snapshots is no more than eight times what is written to the log.
+// A start reads that eighth of the snapshot besides, which is little.
+func (k *keeper) snapshotEvery() int64 {
+	return max(k.e.limits.snapshotBytes.Load(), k.newestSize.Load()/8)
+}
+
 // maybeSnapshot begins one when there is enough log since the last, or when it is
 // old.
 func (k *keeper) maybeSnapshot() {
 	bytes := k.sinceSnapshot.Load()
-	due := bytes >= k.e.limits.snapshotBytes.Load()
+	due := bytes >= k.snapshotEvery()
 	if k.e.limits.snapshotInterval.Load() > 0 && bytes > 0 && k.untilSnapshot() <= 0 {
 		due = true
 	}

@@ -62,5 +62,5 @@ func (k *keeper) reserve() int64 {
 	if gens := k.e.log.Generations(); len(gens) > 0 {
 		generation = gens[len(gens)-1].Size
 	}
-	return k.e.limits.snapshotBytes.Load() + k.newestSize.Load()*5/4 + 3*generation
+	return k.snapshotEvery() + k.newestSize.Load()*5/4 + 3*generation
 }
