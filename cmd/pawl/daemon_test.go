@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"pawl/client"
+	"pawl/config"
 	"pawl/internal/cert"
 )
 
@@ -208,29 +210,68 @@ func TestTLS(t *testing.T) {
 	response.Body.Close()
 	web.CloseIdleConnections()
 
-	// A renewed certificate is served without a restart.
-	writeCertificate(t, dir, 2)
-	later := time.Now().Add(time.Minute)
-	for _, name := range []string{cert, key} {
-		if err := os.Chtimes(name, later, later); err != nil {
-			t.Fatal(err)
+	// Another certificate is served without a restart, also one with an older
+	// date, as those have that are copied from elsewhere.
+	for i, date := range []time.Time{time.Now().Add(time.Minute), time.Now().Add(-time.Hour)} {
+		serial := int64(2 + i)
+		writeCertificate(t, dir, serial)
+		for _, name := range []string{cert, key} {
+			if err := os.Chtimes(name, date, date); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for begun := time.Now(); serialOf(t, addr) != serial; time.Sleep(50 * time.Millisecond) {
+			if time.Since(begun) > awaited {
+				t.Fatalf("certificate %d is not served", serial)
+			}
 		}
 	}
-	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		serial := c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
-		c.Close()
-		if serial == 2 {
-			break
-		}
-		if time.Since(begun) > awaited {
-			t.Fatal("the old certificate is still served")
-		}
+
+	// A bad one leaves the old in use.
+	if err := os.WriteFile(cert, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	time.Sleep(lookEvery)
+	if got := serialOf(t, addr); got != 3 {
+		t.Errorf("with a bad file certificate %d is served, want 3", got)
+	}
+	s.stderr.wait(t, `cannot read the (new) TLS certificate`)
 	s.end(t)
+}
+
+// serialOf is the serial number of the certificate that is served at addr.
+func serialOf(t *testing.T, addr string) int64 {
+	t.Helper()
+	c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+}
+
+func TestTLSClientAuthority(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := writeCertificate(t, dir, 1)
+	nosuch := filepath.Join(dir, "nosuch")
+	for name, files := range map[string]config.Config{
+		"an authority without certificates": {TLSCert: cert, TLSKey: key, TLSClientCA: key},
+		"an authority that does not exist":  {TLSCert: cert, TLSKey: key, TLSClientCA: nosuch},
+		"a key that does not exist":         {TLSCert: cert, TLSKey: nosuch},
+		"a certificate that does not exist": {TLSCert: nosuch, TLSKey: key},
+		"a certificate that is the key's":   {TLSCert: key, TLSKey: key},
+	} {
+		if _, err := newTLSFiles(&files, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	with, err := newTLSFiles(&config.Config{TLSCert: cert, TLSKey: key, TLSClientCA: cert}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := with.current(); c.ClientAuth != tls.RequireAndVerifyClientCert || c.ClientCAs == nil {
+		t.Errorf("clients are not asked for a certificate: %+v", c)
+	}
 }
 
 // A blocked worker and an idle one do not hold up a stop.

@@ -19,10 +19,10 @@ type tlsFiles struct {
 	cert, key, clientCA string
 	log                 *slog.Logger
 
-	mu      sync.Mutex
-	config  *tls.Config // guarded by mu
-	changed time.Time   // guarded by mu: the newest of the files when they were read
-	looked  time.Time   // guarded by mu
+	mu     sync.Mutex
+	config *tls.Config // guarded by mu, as all below
+	stamp  string      // of the files when they were read last
+	looked time.Time
 }
 
 // lookEvery bounds how often a handshake looks at the files.
@@ -34,14 +34,11 @@ func newTLSFiles(c *config.Config, log *slog.Logger) (*tlsFiles, error) {
 		return nil, nil
 	}
 	t := &tlsFiles{cert: c.TLSCert, key: c.TLSKey, clientCA: c.TLSClientCA, log: log}
-	changed, err := t.newest()
-	if err != nil {
-		return nil, err
-	}
+	t.stamp = t.stampNow() // before: a change while they are read is seen later
+	var err error
 	if t.config, err = t.read(); err != nil {
 		return nil, err
 	}
-	t.changed = changed
 	return t, nil
 }
 
@@ -71,11 +68,11 @@ func (t *tlsFiles) current() *tls.Config {
 
 // refresh is called with mu held.
 func (t *tlsFiles) refresh() error {
-	changed, err := t.newest()
-	if err != nil || !changed.After(t.changed) {
-		return err
+	stamp := t.stampNow()
+	if stamp == t.stamp {
+		return nil
 	}
-	t.changed = changed // also when they are bad: say so once
+	t.stamp = stamp // also when they are bad: say so once
 	c, err := t.read()
 	if err != nil {
 		return err
@@ -85,20 +82,18 @@ func (t *tlsFiles) refresh() error {
 	return nil
 }
 
-func (t *tlsFiles) newest() (newest time.Time, err error) {
+// stampNow is another text when one of the files is another one, or is gone. A
+// later date is not asked for: a file that is copied or linked may bring an
+// earlier one.
+func (t *tlsFiles) stampNow() string {
+	stamp := ""
 	for _, name := range []string{t.cert, t.key, t.clientCA} {
-		if name == "" {
-			continue
+		if info, err := os.Stat(name); err == nil {
+			stamp += fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size())
 		}
-		info, err := os.Stat(name)
-		if err != nil {
-			return newest, err
-		}
-		if info.ModTime().After(newest) {
-			newest = info.ModTime()
-		}
+		stamp += ";"
 	}
-	return newest, nil
+	return stamp
 }
 
 func (t *tlsFiles) read() (*tls.Config, error) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"os"
@@ -142,9 +143,6 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Skipf("no Unix sockets: %v", err)
 	}
-	if resp.Exposed(l.Addr()) {
-		t.Error("a Unix socket counts as exposed")
-	}
 	d, _ := startFake(t, resp.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -165,36 +163,26 @@ func TestUnixSocket(t *testing.T) {
 	c.expect("+PONG", "PING") // the end of a listener is not that of its connections
 }
 
-func TestExposed(t *testing.T) {
-	for addr, want := range map[string]bool{
-		"127.0.0.1": false, "127.9.9.9": false, "::1": false, "0.0.0.0": true, "::": true, "10.0.0.1": true, "192.168.1.1": true,
-	} {
-		if got := resp.Exposed(&net.TCPAddr{IP: net.ParseIP(addr), Port: 1}); got != want {
-			t.Errorf("%s: got %v, want %v", addr, got, want)
-		}
-	}
-	if !resp.Exposed(&net.TCPAddr{Port: 1}) {
-		t.Error("an address of all interfaces does not count as exposed")
-	}
-}
-
-// writeCert writes a certificate for localhost that signs itself.
-func writeCert(t *testing.T, dir string, serial int64) (certFile, keyFile string) {
+// tlsConfig is a server's, with a certificate that is its own authority.
+func tlsConfig(t *testing.T) (config *tls.Config, authority *x509.CertPool) {
 	t.Helper()
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	if err := cert.Write(certFile, keyFile, serial); err != nil {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	if err := cert.Write(certFile, keyFile, 1); err != nil {
 		t.Fatal(err)
 	}
-	return certFile, keyFile
-}
-
-// startTLS serves TLS on loopback.
-func startTLS(t *testing.T, d *daemon, files resp.TLSFiles) string {
-	t.Helper()
-	config, err := resp.LoadTLS(files, func(err error) { t.Logf("reload: %v", err) })
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
+	authority = x509.NewCertPool()
+	authority.AddCert(pair.Leaf)
+	return &tls.Config{Certificates: []tls.Certificate{pair}}, authority
+}
+
+// startTLS serves TLS on loopback.
+func startTLS(t *testing.T, d *daemon, config *tls.Config) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -205,11 +193,9 @@ func startTLS(t *testing.T, d *daemon, files resp.TLSFiles) string {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	files := resp.TLSFiles{}
-	files.Cert, files.Key = writeCert(t, dir, 1)
 	d, _ := startFake(t, resp.Options{Limits: resp.Limits{LoginTime: 3 * time.Second}})
-	addr := startTLS(t, d, files)
+	config, _ := tlsConfig(t)
+	addr := startTLS(t, d, config)
 	client := func(config *tls.Config) (*peer, error) {
 		config.InsecureSkipVerify = true
 		nc, err := tls.Dial("tcp", addr, config)
@@ -230,9 +216,6 @@ func TestTLS(t *testing.T) {
 	c.send(command("FETCH", "q", "60000", "WAIT", "60000"))
 	d.until("it waits", func() bool { return d.s.Numbers().Blocked == 1 })
 
-	if _, err := client(&tls.Config{MaxVersion: tls.VersionTLS11}); err == nil {
-		t.Error("TLS 1.1 was taken")
-	}
 	// Garbage and half a handshake end soon, and harm nobody.
 	for _, hello := range []string{"PING\r\n", "\x16\x03\x01"} {
 		nc, err := net.Dial("tcp", addr)
@@ -244,20 +227,6 @@ func TestTLS(t *testing.T) {
 		p.closed()
 	}
 
-	// Certificates are read again without a restart.
-	before := time.Now().Add(-2 * time.Hour)
-	if err := os.Chtimes(files.Cert, before, before); err != nil {
-		t.Fatal(err)
-	}
-	writeCert(t, dir, 2)
-	d.until("the new certificate is shown", func() bool {
-		c, err := client(&tls.Config{})
-		if err != nil {
-			return false
-		}
-		defer c.nc.Close()
-		return c.nc.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.Int64() == 2
-	})
 	p := d.dial() // the plain port goes on
 	p.expect("+PONG", "PING")
 	p.do("ENQUEUE", "q", "y")
@@ -271,15 +240,11 @@ func TestTLS(t *testing.T) {
 }
 
 func TestTLSClientCertificates(t *testing.T) {
-	dir := t.TempDir()
-	cert, key := writeCert(t, dir, 1)
 	d, _ := startFake(t, resp.Options{})
-	addr := startTLS(t, d, resp.TLSFiles{Cert: cert, Key: key, ClientCA: cert})
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}})
+	config, authority := tlsConfig(t)
+	config.ClientCAs, config.ClientAuth = authority, tls.RequireAndVerifyClientCert
+	addr := startTLS(t, d, config)
+	nc, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, Certificates: config.Certificates})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,11 +257,5 @@ func TestTLSClientCertificates(t *testing.T) {
 		if line, err := bufio.NewReader(nc).ReadString('\n'); err == nil {
 			t.Errorf("without a certificate: got %q", line)
 		}
-	}
-	if _, err := resp.LoadTLS(resp.TLSFiles{Cert: cert, Key: key, ClientCA: key}, nil); err == nil {
-		t.Error("a file without certificates was taken for an authority")
-	}
-	if _, err := resp.LoadTLS(resp.TLSFiles{Cert: cert, Key: filepath.Join(dir, "nosuch")}, nil); err == nil {
-		t.Error("a key that does not exist was loaded")
 	}
 }

@@ -369,11 +369,3 @@ func (s *Server) recovered(c *conn, v any) {
 	s.stats.panics.Add(1)
 	s.log.Error("bug: a connection ended in a panic", "client", c.id, "addr", c.addr, "panic", v, "stack", string(debug.Stack()))
 }
-
-// Exposed says whether a listener at addr can be reached from other machines:
-// every TCP address but loopback ones. Such a listener needs users or an
-// explicit word of the operator.
-func Exposed(addr net.Addr) bool {
-	tcp, ok := addr.(*net.TCPAddr)
-	return ok && !tcp.IP.IsLoopback()
-}
