@@ -212,7 +212,8 @@ func (c *commits) passLead() {
 	}
 }
 
-// takeLead makes the caller the leader for good: nobody commits after it.
+// takeLead makes the caller the leader for good: nobody commits after it. If the
+// log has failed by then, there is nothing to lead.
 func (e *Engine) takeLead() {
 	c := &e.commits
 	c.mu.Lock()
@@ -224,6 +225,15 @@ func (e *Engine) takeLead() {
 	c.mu.Unlock()
 	<-w.wake
 	c.waits.Put(w)
+}
+
+// noticeFailure is for a log that failed while nobody committed, in a sync that
+// it makes by itself: without it the engine would go on until the next commit.
+func (e *Engine) noticeFailure() {
+	e.takeLead()
+	if e.Failure() == nil {
+		e.poison(fmt.Errorf("beside the commits: %w", e.log.Failure()))
+	}
 }
 
 // poison ends everything after the first error of the log: what is on disk is

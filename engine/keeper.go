@@ -11,7 +11,7 @@ import (
 )
 
 // keeper looks after what lies on the disk, in one goroutine beside the
-// commands: it watches the space, writes snapshots, carries live bodies out of
+// commands: it watches the space and the log, writes snapshots, carries live bodies out of
 // generations that are mostly dead, and removes generations that nothing needs.
 // It sleeps while nothing is written.
 type keeper struct {
@@ -110,6 +110,9 @@ func (k *keeper) loop() {
 	for {
 		select {
 		case <-k.ctx.Done():
+			return
+		case <-k.e.log.Failed():
+			k.e.noticeFailure()
 			return
 		case <-timer.C:
 		case <-k.kick:

@@ -82,6 +82,34 @@ func TestFailedLogPoisons(t *testing.T) {
 	}
 }
 
+// A sync that nobody waits for fails, of the idle mark or of the interval: the
+// engine notices, without a command that needs the disk.
+func TestFailureOfAQuietLog(t *testing.T) {
+	for name, opt := range map[string]wal.Options{
+		"idle mark": {},
+		"interval":  {Sync: wal.SyncInterval, Interval: 500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				disk := waltest.NewDisk()
+				opt.GenerationBytes = 64 << 10
+				s := &shop{t: t, fs: disk, dir: "data", log: opt}
+				s.open()
+				defer s.close()
+				s.enqueue("mail", "one")
+				disk.Inject(failing("datasync"))
+				time.Sleep(5 * time.Second)
+				if err := s.e.Failure(); !errors.Is(err, syscall.EIO) {
+					t.Errorf("got failure %v, want EIO", err)
+				}
+				if c := (&engine.Stats{Queue: key("mail")}); s.e.Do(c) != engine.ErrFailed {
+					t.Errorf("a command is answered by %v, want ErrFailed", c.Err())
+				}
+			})
+		})
+	}
+}
+
 // hangingFS is a file system whose datasyncs wait while it hangs.
 type hangingFS struct {
 	vfs.FS

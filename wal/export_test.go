@@ -35,3 +35,12 @@ func ForgeRecord(head, body string) []byte {
 func ForgePair(a, b uint32) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, a), b)
 }
+
+// Room says what Open(n) would answer: nil, ErrPreparing, ErrNoSpace or
+// ErrTooLarge. Like Open it has a generation made where one is missing.
+func (l *Log) Room(n int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := l.place(n)
+	return err
+}

@@ -74,7 +74,7 @@ func (l *Log) keep(now time.Duration, groups uint64) (wait time.Duration, more b
 		return due <= now
 	}
 	if groups != k.marked && at(time.Duration(k.last.Load())+l.opt.IdleAfter) {
-		l.Idle() // an error has poisoned the log, which all will notice
+		l.Idle() // an error has poisoned the log, and Failed tells
 		k.marked, k.markedAt, k.unsynced = groups, now, true
 	}
 	switch {

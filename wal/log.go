@@ -250,15 +250,6 @@ func (l *Log) Open(n int) (*Group, error) {
 	return l.open, nil
 }
 
-// Room says what Open(n) would answer: nil, ErrPreparing, ErrNoSpace or
-// ErrTooLarge. Like Open it has a generation made where one is missing.
-func (l *Log) Room(n int) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, err := l.place(n)
-	return err
-}
-
 // Ready says whether records of n bytes would find their places without
 // ErrPreparing, in the open group or behind it, in however many groups. It belongs
 // to the caller of Open and Add, and has nothing made.
@@ -447,7 +438,8 @@ func (l *Log) noteGroup(g *Group) {
 // Durable is the highest LSN that is certainly on disk.
 func (l *Log) Durable() LSN { return LSN(l.durable.Load()) }
 
-// Failed is closed when a write or sync has failed; Failure says how.
+// Failed is closed when a write or sync has failed, also one that nobody waits
+// for; Failure says how.
 func (l *Log) Failed() <-chan struct{} { return l.failed }
 
 // Failure is nil while the log works.
