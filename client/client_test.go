@@ -227,3 +227,26 @@ func TestLongPipelineDoesNotDeadlock(t *testing.T) {
 		}
 	}
 }
+
+func TestAckAll(t *testing.T) {
+	for _, test := range []struct {
+		name, wire string
+		leases     []string
+		want       []bool
+		refused    bool
+	}{
+		{"none", "", nil, nil, false}, // asks nobody
+		{"one that held", "+OK\r\n", []string{"a"}, []bool{true}, false},
+		{"one that had ended", "-ERR lease does not exist\r\n", []string{"a"}, []bool{false}, false},
+		{"several", "*3\r\n:1\r\n:0\r\n:1\r\n", []string{"a", "b", "c"}, []bool{true, false, true}, false},
+		{"refused", "-MISCONF disk full\r\n", []string{"a", "b"}, nil, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t, func([]string) (string, bool) { return test.wire, true })
+			got, err := f.client(t).AckAll(t.Context(), test.leases)
+			if !slices.Equal(got, test.want) || (err != nil) != test.refused {
+				t.Errorf("got %v, %v, want %v and an error %v", got, err, test.want, test.refused)
+			}
+		})
+	}
+}

@@ -39,7 +39,7 @@ func (e *Engine) Numbers() Numbers {
 	n.Generations = int64(len(e.log.Generations()))
 	n.OldestUnsyncedMs = e.oldestUnsynced().Milliseconds()
 	n.SnapshotLSN = LSN(k.snapshotLSN.Load())
-	n.SnapshotAt = e.LastSnapshot()
+	n.SnapshotAt = state.Millis(k.snapshotAt.Load())
 	n.SnapshotMs = k.snapshotMs.Load()
 	n.SnapshotBytesWritten, n.ZeroBytesWritten = k.snapshotted.Load(), log.ZeroBytes
 	n.SnapshotFailures = k.failures.Load()

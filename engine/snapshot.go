@@ -40,10 +40,6 @@ func (e *Engine) Snapshot(ctx context.Context) error {
 	}
 }
 
-// LastSnapshot is the wall time of the newest snapshot, 0 when there is none
-// since the start.
-func (e *Engine) LastSnapshot() state.Millis { return state.Millis(e.keeper.snapshotAt.Load()) }
-
 // take begins a snapshot. The caller holds mu; none is under way.
 func (k *keeper) take() *flight {
 	f := k.waiting

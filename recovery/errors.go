@@ -84,13 +84,11 @@ var (
 // Exit codes of a daemon and of the tools, as in sysexits.h.
 const (
 	ExitOK         = 0
-	ExitUsage      = 64
 	ExitDamaged    = 65
 	ExitCantCreate = 73
 	ExitIO         = 74
 	ExitLocked     = 75
 	ExitPermission = 77
-	ExitConfig     = 78
 )
 
 // ExitCode is the one that belongs to an error of this package. What is none

@@ -3,21 +3,23 @@ package main
 import (
 	"errors"
 	"fmt"
+
+	"pawl/recovery"
 )
 
 // Exit codes, those of sysexits(3). They are part of what operators and unit
 // files rely on.
 const (
-	exitOK       = 0
-	exitNegative = 1  // a clean answer that is no: empty queue, unknown job, failed check
-	exitUsage    = 64 // wrong flags or arguments
-	exitDamaged  = 65 // data on disk is damaged, foreign or newer
-	exitNoServer = 69 // the daemon cannot be reached
-	exitCreate   = 73 // the directory cannot be made
-	exitIO       = 74 // reading, writing or syncing failed
-	exitLocked   = 75 // another process holds the directory
-	exitDenied   = 77 // permission
-	exitConfig   = 78 // configuration
+	exitOK       = recovery.ExitOK
+	exitNegative = 1                       // a clean answer that is no: empty queue, unknown job, failed check
+	exitUsage    = 64                      // wrong flags or arguments
+	exitDamaged  = recovery.ExitDamaged    // data on disk is damaged, foreign or newer
+	exitNoServer = 69                      // the daemon cannot be reached
+	exitCreate   = recovery.ExitCantCreate // the directory cannot be made
+	exitIO       = recovery.ExitIO         // reading, writing or syncing failed
+	exitLocked   = recovery.ExitLocked     // another process holds the directory
+	exitDenied   = recovery.ExitPermission // permission
+	exitConfig   = 78                      // configuration
 )
 
 // An exitError carries its exit code to the end of the process. A nil err

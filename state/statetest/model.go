@@ -2,9 +2,7 @@ package statetest
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-	"strings"
 
 	"pawl/state"
 )
@@ -730,14 +728,4 @@ func (m *Model) Next(id state.QueueID, now state.Millis) state.Slot {
 		return 0
 	}
 	return ready[0].Slot
-}
-
-// MetaKeys are the keys with a prefix, sorted.
-func (m *Model) MetaKeys(prefix string) (keys []string) {
-	for _, key := range slices.Sorted(maps.Keys(m.Metas)) {
-		if strings.HasPrefix(key, prefix) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }

@@ -31,7 +31,6 @@ type Disk struct {
 	durable []byte  // guarded by mu: as of the last flush
 	pending []write // guarded by mu: since the last flush, in order
 	writes  int64   // guarded by mu
-	flushes int64   // guarded by mu
 	failAt  int64   // guarded by mu: which write fails, 0 is none
 	sticky  bool    // guarded by mu: so do all later writes and flushes
 	failed  int64   // guarded by mu: how many did
@@ -72,13 +71,6 @@ func (d *Disk) Lie(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lying = on
-}
-
-// Counts are the writes and flushes so far, and how many failed since Fail.
-func (d *Disk) Counts() (writes, flushes, failed int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.writes, d.flushes, d.failed
 }
 
 // Crash is an image as a power cut now may leave it: all that was flushed, and
@@ -136,7 +128,6 @@ func (d *Disk) write(p []byte, at int64) error {
 func (d *Disk) flush() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.flushes++
 	if d.sticky && d.failed > 0 {
 		d.failed++
 		return errIO

@@ -65,9 +65,6 @@ func Start(opt Options, name string, args ...string) (*Process, error) {
 // Pid is the process ID, for signals.
 func (p *Process) Pid() int { return p.pid }
 
-// Calls is how many calls were counted so far.
-func (p *Process) Calls() int64 { return p.calls.Load() }
-
 // ShiftClock sets what is added to the clocks from the next reading on.
 func (p *Process) ShiftClock(s Shift) {
 	p.wall.Store(int64(s.Wall))

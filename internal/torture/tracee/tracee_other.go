@@ -11,9 +11,6 @@ func Start(Options, string, ...string) (*Process, error) { return nil, ErrUnsupp
 // Pid is 0.
 func (p *Process) Pid() int { return 0 }
 
-// Calls is 0.
-func (p *Process) Calls() int64 { return 0 }
-
 // ShiftClock does nothing.
 func (p *Process) ShiftClock(Shift) {}
 
