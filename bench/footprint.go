@@ -23,6 +23,10 @@ type FootprintOptions struct {
 	Jobs    int           // that wait; 0 is 1,000,000
 	Payload int           // bytes; 0 is 100
 	Delay   time.Duration // of each job; 0 makes them ready
+	Queues  int           // that the jobs are spread over; 0 is 1
+	Groups  int           // of each queue that the jobs are spread over; 0 is none
+	Replies int           // queues that come and go with one job each, beforehand
+	Rest    time.Duration // after them, until memory is looked at once more; 0 is 15 s, longer than many idle queues are kept
 	Starts  int           // how often it is killed and started again; 0 is 3
 	Conns   int           // that fill it, with 256 jobs in flight each; 0 is 4
 	Cycles  time.Duration // of each run of cycles, before and after; 0 is 2 s
@@ -38,6 +42,9 @@ type Footprint struct {
 	Jobs    int       `json:"jobs"`
 	Payload int       `json:"payload_bytes"`
 	Delay   float64   `json:"delay_seconds"`
+	Queues  int       `json:"queues"`
+	Groups  int       `json:"groups,omitzero"`
+	Replies Replies   `json:"replies,omitzero"`
 
 	Empty      int64  `json:"rss_empty"`
 	Filled     int64  `json:"rss_filled"`    // right after the last job was enqueued
@@ -67,8 +74,17 @@ func (f *Footprint) Print(w io.Writer) {
 		kind = "delayed"
 	}
 	const mib = 1 << 20
-	fmt.Fprintf(w, "%s, %s: %d %s jobs of %d bytes\n", f.Date.Format(time.DateOnly), f.Machine, f.Jobs, kind, f.Payload)
-	fmt.Fprintf(w, "empty daemon              %6d MiB\n", f.Empty/mib)
+	fmt.Fprintf(w, "%s, %s: %d %s jobs of %d bytes", f.Date.Format(time.DateOnly), f.Machine, f.Jobs, kind, f.Payload)
+	if f.Queues > 1 {
+		fmt.Fprintf(w, " in %d queues", f.Queues)
+	}
+	if f.Groups > 0 {
+		fmt.Fprintf(w, " and %d groups", f.Groups)
+	}
+	fmt.Fprintf(w, "\nempty daemon              %6d MiB\n", f.Empty/mib)
+	if r := f.Replies; r.Queues > 0 {
+		fmt.Fprintf(w, "%d reply queues  %6d MiB; %.0f s later %d MiB and %d queues\n", r.Queues, r.Right/mib, r.Rest, r.Later/mib, r.Left)
+	}
 	fmt.Fprintf(w, "right after enqueuing     %6d MiB, %5.1f bytes a job\n", f.Filled/mib, f.PerJob(f.Filled))
 	fmt.Fprintf(w, "while a snapshot is made  %6d MiB, %5.1f bytes a job, %.2f times that\n", f.Snapshot/mib, f.PerJob(f.Snapshot), f.PerJob(f.Snapshot)/f.PerJob(f.Filled))
 	fmt.Fprintf(w, "after a restart           %6d MiB, %5.1f bytes a job\n", f.Restarted/mib, float64(f.Restarted-f.Empty)/float64(f.Enqueued))
@@ -91,11 +107,11 @@ const snapshotBytes = 64 << 20
 // kills and starts it, and measures all the way. It needs /proc.
 func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err error) {
 	o.Jobs, o.Payload = orElse(o.Jobs, 1_000_000), orElse(o.Payload, 100)
-	o.Starts, o.Conns = orElse(o.Starts, 3), orElse(o.Conns, 4)
+	o.Starts, o.Conns, o.Queues = orElse(o.Starts, 3), orElse(o.Conns, 4), orElse(o.Queues, 1)
 	if o.Cycles == 0 {
 		o.Cycles = 2 * time.Second
 	}
-	f = Footprint{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(), Jobs: o.Jobs, Payload: o.Payload, Delay: o.Delay.Seconds()}
+	f = Footprint{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(), Jobs: o.Jobs, Payload: o.Payload, Delay: o.Delay.Seconds(), Queues: o.Queues, Groups: o.Groups}
 	if o.Soak > 0 {
 		o.Flags = append(slices.Clone(o.Flags), "--pprof") // it measures more
 	}
@@ -107,6 +123,12 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 	defer func() { err = errors.Join(err, s.Stop()) }()
 	if f.Empty, err = s.rss(); err != nil {
 		return f, err
+	}
+	if o.Replies > 0 {
+		o.say("reply queues")
+		if f.Replies, err = o.replies(ctx, s); err != nil {
+			return f, err
+		}
 	}
 	o.say("cycles on an empty daemon")
 	if f.CyclesEmpty, err = o.cycles(ctx, s); err != nil {
@@ -205,7 +227,7 @@ func (o *FootprintOptions) fill(ctx context.Context, s *Server, queue string, jo
 			share++
 		}
 		wg.Go(func() {
-			if err := fillShare(ctx, s.Target.(Pawl), queue, share, o.Payload, delay, done); err != nil {
+			if err := o.fillShare(ctx, s.Target.(Pawl), queue, share, delay, done); err != nil {
 				cancel(err)
 			}
 		})
@@ -230,13 +252,16 @@ func (o *FootprintOptions) fill(ctx context.Context, s *Server, queue string, jo
 }
 
 // fillShare enqueues jobs over one connection, 256 in a write, and tells done.
-func fillShare(ctx context.Context, target Pawl, queue string, jobs, payload int, delay time.Duration, done chan<- int) error {
+func (o *FootprintOptions) fillShare(ctx context.Context, target Pawl, queue string, jobs int, delay time.Duration, done chan<- int) error {
 	w, err := dial(ctx, target.Addr)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	args := [][]byte{[]byte("ENQUEUE"), []byte(queue), bytes.Repeat([]byte("x"), payload)}
+	args := [][]byte{[]byte("ENQUEUE"), []byte(queue), bytes.Repeat([]byte("x"), o.Payload)}
+	if o.Groups > 0 {
+		args = append(args, []byte("GROUP"), nil)
+	}
 	if delay > 0 {
 		args = append(args, []byte("DELAY"), nil)
 	}
@@ -248,6 +273,12 @@ func fillShare(ctx context.Context, target Pawl, queue string, jobs, payload int
 				ms := delay.Milliseconds()
 				ms -= int64(uint32(i+k)*2654435761) % max(ms/10, 1)
 				args[len(args)-1] = strconv.AppendInt(nil, ms, 10)
+			}
+			if o.Queues > 1 {
+				args[1] = numbered(queue, (i+k)%o.Queues)
+			}
+			if o.Groups > 0 {
+				args[4] = numbered("group", (i+k)%o.Groups)
 			}
 			w.command(args...)
 		}
@@ -263,6 +294,11 @@ func fillShare(ctx context.Context, target Pawl, queue string, jobs, payload int
 		done <- n
 	}
 	return ctx.Err()
+}
+
+// numbered is one of several names.
+func numbered(name string, n int) []byte {
+	return strconv.AppendInt(append([]byte(name), '-'), int64(n), 10)
 }
 
 // snapshotUnderLoad asks for a snapshot beside enqueues and cycles, and returns
@@ -299,7 +335,11 @@ func (o *FootprintOptions) snapshotUnderLoad(ctx context.Context, s *Server) (mo
 
 // firstFetch takes a job; of delayed ones there may be none.
 func (o *FootprintOptions) firstFetch(ctx context.Context, s *Server) error {
-	c, err := s.Target.Dial(ctx, "footprint")
+	queue := "footprint"
+	if o.Queues > 1 {
+		queue = string(numbered(queue, 0))
+	}
+	c, err := s.Target.Dial(ctx, queue)
 	if err != nil {
 		return err
 	}

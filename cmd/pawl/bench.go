@@ -31,7 +31,8 @@ type benchFlags struct {
 	runs             int
 	delay            time.Duration
 	soak             time.Duration
-	queues           int
+	queues, groups   int
+	replies          int
 	asJSON, asTable  bool
 	commandLine      string
 }
@@ -54,6 +55,8 @@ func benchCommand() subcommand {
 			fs.DurationVar(&f.delay, "delay", 0, "footprint: of each job, 0 makes them ready")
 			fs.DurationVar(&f.soak, "soak", 0, "footprint: how long to watch the critical section under load")
 			fs.IntVar(&f.queues, "queues", 1, "spread the jobs over so many queues; only of a pawl")
+			fs.IntVar(&f.groups, "groups", 0, "footprint: of each queue to spread the jobs over, 0 is none")
+			fs.IntVar(&f.replies, "reply-queues", 0, "footprint: queues to come and go beforehand, with one job each")
 			fs.Uint64Var(&o.Seed, "seed", 1, "of payloads and random choices")
 			fs.IntVar(&f.runs, "runs", 1, "how often each; with --against, pairs of runs; footprint: kills and starts")
 			fs.BoolVar(&f.start, "start", false, "start the daemon, in a temporary directory")
@@ -103,11 +106,12 @@ func benchLine(fs *pflag.FlagSet, workloads string) string {
 
 // footprint fills daemons of its own with waiting jobs.
 func (f *benchFlags) footprint(ctx context.Context, e *env) error {
-	if f.target != "pawl" || f.addr != "" || f.against != "" || f.options.Payload < 1 || f.options.Jobs < 1 || f.delay < 0 {
-		return usagef("footprint starts a daemon of its own and takes --jobs, --payload, --delay, --soak, --runs, --data and --serve-flag")
+	if f.target != "pawl" || f.addr != "" || f.against != "" || f.options.Payload < 1 || f.options.Jobs < 1 || f.delay < 0 || f.queues < 1 || f.groups < 0 || f.replies < 0 {
+		return usagef("footprint starts a daemon of its own and takes --jobs, --payload, --delay, --queues, --groups, --reply-queues, --soak, --runs, --data and --serve-flag")
 	}
 	o := bench.FootprintOptions{
 		Dir: f.dir, Flags: f.serve, Jobs: f.options.Jobs, Payload: f.options.Payload, Delay: f.delay, Starts: f.runs, Soak: f.soak,
+		Queues: f.queues, Groups: f.groups, Replies: f.replies,
 	}
 	if !f.asJSON && isTerminal(e.stderr) {
 		o.Step = func(what string) { fmt.Fprintf(e.stderr, "\r\x1b[K%s", what) }

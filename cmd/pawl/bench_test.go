@@ -251,6 +251,8 @@ func TestBenchFootprint(t *testing.T) {
 		}
 		if delay == 0 {
 			o.Soak = time.Millisecond
+		} else {
+			o.Queues, o.Groups, o.Replies, o.Rest = 100, 70, 1000, time.Millisecond
 		}
 		f, err := bench.MeasureFootprint(t.Context(), o)
 		if err != nil {
@@ -258,6 +260,7 @@ func TestBenchFootprint(t *testing.T) {
 		}
 		if f.Empty <= 0 || f.Filled <= f.Empty || f.Snapshot <= 0 || f.Restarted <= 0 || f.Restart.Min <= 0 || f.Restart.Max < f.Restart.Min ||
 			f.DiskBytes < 20_000*1000 || f.Enqueued <= f.Jobs ||
+			delay > 0 && f.Replies.Left != 1000 ||
 			delay == 0 && (f.Turns.Count == 0 || f.Turns.Max < f.Turns.P50) {
 			t.Errorf("delay %v: got %+v", delay, f)
 		}
