@@ -76,13 +76,12 @@ func cmdClientList(c *conn, args [][]byte) {
 	switch {
 	case len(args) == 2:
 	case len(args) == 4 && equalFold(args[2], "TYPE"):
-		switch lower(string(args[3])) {
-		case "normal":
-		case "master", "replica", "slave", "pubsub":
-			list = nil
-		default:
+		if !isClientType(string(args[3])) {
 			c.failNow("ERR Unknown client type '" + clip(args[3]) + "'")
 			return
+		}
+		if !equalFold(args[3], "NORMAL") {
+			list = nil
 		}
 	case len(args) > 3 && equalFold(args[2], "ID"):
 		wanted := make(map[int64]bool)
@@ -105,6 +104,11 @@ func cmdClientList(c *conn, args [][]byte) {
 		b.WriteByte('\n')
 	}
 	c.b.out.text(b.String())
+}
+
+// isClientType says whether Redis knows the type; here all clients are normal.
+func isClientType(text string) bool {
+	return slices.Contains([]string{"normal", "master", "replica", "slave", "pubsub"}, strings.ToLower(text))
 }
 
 // CLIENT KILL addr, or CLIENT KILL with ID, ADDR, LADDR, USER, TYPE, SKIPME.
@@ -165,12 +169,19 @@ func (c *conn) killFilter(args [][]byte) (matches func(*conn) bool, refusal stri
 		case equalFold(word, "LADDR"):
 			filters = append(filters, func(o *conn) bool { return o.local == text })
 		case equalFold(word, "USER"):
+			// Who is logged in with a token is no user of the table.
+			if c.srv.users.Load().named(text) == nil && !strings.HasPrefix(text, tokenKey) {
+				return nil, "ERR No such user '" + clip(value) + "'"
+			}
 			filters = append(filters, func(o *conn) bool {
 				o.mu.Lock()
 				defer o.mu.Unlock()
 				return o.login == text
 			})
 		case equalFold(word, "TYPE"):
+			if !isClientType(text) {
+				return nil, "ERR Unknown client type '" + clip(value) + "'"
+			}
 			filters = append(filters, func(*conn) bool { return strings.EqualFold(text, "normal") })
 		case equalFold(word, "SKIPME") && (equalFold(value, "YES") || equalFold(value, "NO")):
 			skipMe = equalFold(value, "YES")

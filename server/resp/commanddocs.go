@@ -91,14 +91,11 @@ func cmdCommandInfo(c *conn, args [][]byte) {
 	w := &c.b.out
 	w.array(len(list))
 	for _, cmd := range list {
-		switch {
-		case cmd != nil:
-			w.commandInfo(cmd)
-		case w.resp3:
+		if cmd == nil {
 			w.null()
-		default:
-			w.buf = append(w.buf, "*-1\r\n"...)
+			continue
 		}
+		w.commandInfo(cmd)
 	}
 }
 

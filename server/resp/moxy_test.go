@@ -130,7 +130,7 @@ var moxyRows = []moxyRow{
 	{name: "COMMAND", send: command("COMMAND", "x"), moxy: noCommand, want: "-ERR unknown subcommand 'x'. Try COMMAND HELP.\r\n", why: whyMore},
 	{name: "QUIT", conn: "new", send: command("QUIT", "x"), moxy: noCommand, want: "+OK\r\n", close: true, why: whyQuit},
 	{name: "AUTH", send: command("AUTH", "x"), moxy: noCommand, want: "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n", why: whyMore},
-	{name: "SELECT", send: command("SELECT", "x"), moxy: noCommand, want: "-ERR invalid DB index\r\n", why: whyMore},
+	{name: "SELECT", send: command("SELECT", "x"), moxy: noCommand, want: "-ERR value is not an integer or out of range\r\n", why: whyMore},
 	{name: "MOXY.", send: command("MOXY.", "x"), moxy: noCommand, want: unknown("'MOXY.', with args beginning with: 'x' "), why: whyUnknown},
 	{name: "MOXY.NACK", send: command("MOXY.NACK", "x"), moxy: noCommand, want: noLease, why: whyMore},
 	{name: "empty cmd name", send: command(""), moxy: noCommand, want: unknown("'', with args beginning with: "), why: whyUnknown},

@@ -49,7 +49,7 @@ func cmdSelect(c *conn, args [][]byte) {
 	n, ok := parseInt(args[1])
 	switch {
 	case !ok:
-		c.failNow("ERR invalid DB index")
+		c.failNow(errNumber)
 	case n != 0:
 		c.failNow("ERR DB index is out of range")
 	default:
@@ -99,11 +99,11 @@ func cmdHello(c *conn, args [][]byte) {
 	auth := false
 	for word, ok := o.next(); ok; word, ok = o.next() {
 		switch {
-		case equalFold(word, "AUTH"):
+		case equalFold(word, "AUTH") && len(o.rest) > 1:
 			user, password, auth = o.value(), o.value(), true
-		case equalFold(word, "SETNAME"):
+		case equalFold(word, "SETNAME") && len(o.rest) > 0:
 			name = o.value()
-			if o.refusal == "" && !isName(name) {
+			if !isName(name) {
 				o.fail(errClientName)
 			}
 		default:

@@ -454,7 +454,11 @@ func cmdACLGenPass(c *conn, args [][]byte) {
 	bits := int64(256)
 	if len(args) > 2 {
 		n, ok := parseInt(args[2])
-		if !ok || n < 1 || n > 4096 {
+		if !ok {
+			c.failNow(errNumber)
+			return
+		}
+		if n < 1 || n > 4096 {
 			c.failNow("ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096")
 			return
 		}
