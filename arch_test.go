@@ -99,7 +99,20 @@ func refuse(rows []row, dir, path string, test bool) string {
 // the table of packages in ARCHITECTURE.md.
 func TestImports(t *testing.T) {
 	rows := readTable(t)
-	used := map[string]bool{}
+	used := map[string]bool{}     // directories
+	taken := map[[2]string]bool{} // what a row allows, and code that is no test imports
+	take := func(r *row, path string) {
+		for _, d := range r.inside {
+			if target, ours := strings.CutPrefix(path, "pawl/"); ours && within(target, d) {
+				taken[[2]string{r.dir, d}] = true
+			}
+		}
+		for _, m := range r.outside {
+			if within(path, m) {
+				taken[[2]string{r.dir, m}] = true
+			}
+		}
+	}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -133,8 +146,12 @@ func TestImports(t *testing.T) {
 			if imported == "unsafe" {
 				t.Errorf("%s imports unsafe", path)
 			}
-			if why := refuse(rows, dir, imported, strings.HasSuffix(name, "_test.go")); why != "" {
+			test := strings.HasSuffix(name, "_test.go")
+			if why := refuse(rows, dir, imported, test); why != "" {
 				t.Errorf("%s imports %s: %s", path, imported, why)
+			}
+			if !test {
+				take(r, imported)
 			}
 		}
 		return nil
@@ -142,9 +159,19 @@ func TestImports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seen := map[string]bool{}
 	for _, r := range rows {
 		if !used[r.dir] {
 			t.Errorf("the table has a row for %s, which has no Go files", r.dir)
+		}
+		if seen[r.dir] {
+			t.Errorf("the table has two rows for %s", r.dir)
+		}
+		seen[r.dir] = true
+		for _, allowed := range slices.Concat(r.inside, r.outside) {
+			if !taken[[2]string{r.dir, allowed}] {
+				t.Errorf("the table lets %s import %s, which it does not", r.dir, allowed)
+			}
 		}
 	}
 }
