@@ -51,7 +51,7 @@ type Config struct {
 	MaxBuffers  Bytes         // of all RESP connections together
 	MaxWaiters  int           // blocked fetches
 	IdleTimeout time.Duration // of RESP connections; 0 is none
-	Loop        string        // how RESP connections are served: portable or poll
+	Loop        string        // how RESP connections are served: auto, portable or poll
 	Pprof       bool          // profiles on AdminAddr
 	// AdminHostNames are names, besides localhost and IP addresses, by which
 	// browsers may reach AdminAddr.

@@ -1,9 +1,11 @@
 package config_test
 
 import (
+	"cmp"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -273,6 +275,23 @@ func TestNearest(t *testing.T) {
 	for word, want := range map[string]string{"serv": "serve", "stast": "stats", "Enqeue": "enqueue", "fetsh": "fetch", "akc": "ack", "zzzzz": "", "": "", "x": ""} {
 		if got := config.Nearest(word, known); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
+
+// TestLoop: the poller is served by default, and asked for by name only where there is one.
+func TestLoop(t *testing.T) {
+	for _, arg := range []string{"", "auto", "portable", "poll", "epoll"} {
+		var args []string
+		if arg != "" {
+			args = []string{"--loop", arg}
+		}
+		set, err := config.Load(args, environment())
+		switch wrong := arg == "epoll" || arg == "poll" && runtime.GOOS != "linux"; {
+		case wrong != (err != nil):
+			t.Errorf("--loop %q: got %v", arg, err)
+		case err == nil && set.Config.Loop != cmp.Or(arg, "auto"):
+			t.Errorf("--loop %q: got %q", arg, set.Config.Loop)
 		}
 	}
 }

@@ -74,9 +74,9 @@ func define(fs *pflag.FlagSet, c *Config) {
 	fs.Var(&c.MaxBuffers, "max-buffers", "memory for requests and replies of all Redis clients together")
 	fs.IntVar(&c.MaxWaiters, "max-waiters", 10000, "fetches that wait for a job at the same time")
 	fs.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "close connections of Redis clients idle this long; 0 is never")
-	c.Loop = "portable"
-	fs.Var(choice{&c.Loop, []string{"portable", "poll"}}, "loop",
-		"how Redis clients are served: portable is each in a goroutine, poll is many in one (Linux)")
+	c.Loop = "auto"
+	fs.Var(choice{&c.Loop, []string{"auto", "portable", "poll"}}, "loop",
+		"how Redis clients are served: portable is each in a goroutine, poll is many in one (Linux), auto is poll where there is one")
 	fs.StringSliceVar(&c.AdminHostNames, "admin-host-names", nil, "names by which browsers may reach --admin-addr, besides localhost and IP addresses")
 	fs.IntVar(&c.MetricsQueues, "metrics-queues", 1000, "queues that have metrics of their own; the rest is summed")
 	fs.BoolVar(&c.Pprof, "pprof", false, "profiles below /debug/pprof/ of --admin-addr")

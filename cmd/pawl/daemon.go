@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -110,7 +111,13 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 	return d, nil
 }
 
-var respLoops = map[string]resp.Loop{"poll": resp.LoopPoll, "portable": resp.LoopPortable}
+// respLoop is what --loop says.
+func respLoop(name string) resp.Loop {
+	if name == "poll" || name == "auto" && runtime.GOOS == "linux" {
+		return resp.LoopPoll
+	}
+	return resp.LoopPortable
+}
 
 func (d *daemon) respOptions(users []acl.User) resp.Options {
 	c := d.config
@@ -119,7 +126,7 @@ func (d *daemon) respOptions(users []acl.User) resp.Options {
 		Users:     users,
 		Password:  c.Password,
 		Limits:    respLimits(c),
-		Loop:      respLoops[c.Loop],
+		Loop:      respLoop(c.Loop),
 		BackupDir: c.BackupDir,
 		SyncMode:  c.Sync.String(),
 		Ephemeral: c.Ephemeral,
