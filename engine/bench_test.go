@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
+	"time"
 
 	"pawl/engine"
 	"pawl/state"
@@ -108,4 +110,58 @@ func report(b *testing.B, s *shop) {
 	n := s.e.Numbers()
 	b.ReportMetric(float64(n.Records)/float64(max(n.Syncs, 1)), "records/sync")
 	b.ReportMetric(float64(n.Syncs)/b.Elapsed().Seconds(), "syncs/s")
+}
+
+// BenchmarkMass is what the longest turns take in processor time when 100,000
+// times to live, or delays, or leases are over at once.
+func BenchmarkMass(b *testing.B) {
+	const jobs = 100_000
+	runtime.LockOSThread() // so that its processor time is that of the turns
+	defer runtime.UnlockOSThread()
+	for _, what := range []string{"ttl", "delay", "lease"} {
+		b.Run(what, func(b *testing.B) {
+			var most, p9999, count float64
+			for b.Loop() {
+				b.StopTimer()
+				s := openShop(b, engine.Options{MeasureCPU: true})
+				s.close()
+				s.log.GenerationBytes = wal.DefaultGenerationBytes
+				s.open()
+				began := time.Now()
+				left := func() state.Millis { return 20_000 - state.Millis(time.Since(began)/time.Millisecond) }
+				batch := make([]engine.Command, 100)
+				for range jobs / len(batch) {
+					for i := range batch {
+						c := &engine.Enqueue{Queue: key("mass"), Payload: []byte("x")}
+						switch what {
+						case "ttl":
+							c.TTL = engine.Some(left())
+						case "delay":
+							c.Delay = left()
+						}
+						batch[i] = c
+					}
+					s.must(&engine.Multi{Commands: batch})
+					if what == "lease" {
+						s.must(&engine.Fetch{Queues: [][]byte{key("mass")}, LeaseMs: left(), Count: len(batch)})
+					}
+				}
+				time.Sleep(time.Until(began.Add(20 * time.Second)))
+				before := s.e.Histograms().TurnCPUSeconds
+				b.StartTimer()
+				for {
+					next, never := s.e.Turn()
+					if never || next > time.Second {
+						break
+					}
+				}
+				h := s.e.Histograms().TurnCPUSeconds.Since(before)
+				most, p9999, count = max(most, h.Quantile(1)), max(p9999, h.Quantile(0.99)), float64(h.Count)
+				s.close()
+			}
+			b.ReportMetric(most*1000, "max-ms")
+			b.ReportMetric(p9999*1000, "p99-ms")
+			b.ReportMetric(count, "turns")
+		})
+	}
 }

@@ -13,7 +13,8 @@ import (
 // answers, which nobody may see before Wait(lsn) has returned nil. They stay
 // together: nothing else comes between them, but where the log must first make
 // room, where a Fetch meets more than 64 jobs past their time to live, where a
-// QueueDelete has much to remove, and where a QueueList looks at very many.
+// QueueDelete has much to remove, where a QueueList looks at very many, and
+// where they have taken a millisecond.
 func (e *Engine) Submit(cmds ...Command) LSN {
 	for _, cmd := range cmds {
 		e.prepare(cmd)
@@ -27,7 +28,7 @@ func (e *Engine) Submit(cmds ...Command) LSN {
 	if !e.enter() {
 		return e.refuseAll(cmds)
 	}
-	return e.decideAll(cmds)
+	return e.decideAll(cmds, true)
 }
 
 // TrySubmit is Submit for those who have others to look after. False, and nothing
@@ -38,7 +39,7 @@ func (e *Engine) TrySubmit(cmds ...Command) (LSN, bool) {
 	if e.pressed() {
 		return lsnNothing, false
 	}
-	room := 0
+	room := timeRoom
 	for _, cmd := range cmds {
 		e.prepare(cmd)
 		room += tryRoom(cmd)
@@ -50,14 +51,14 @@ func (e *Engine) TrySubmit(cmds ...Command) (LSN, bool) {
 		e.leave()
 		return lsnNothing, false
 	}
-	return e.decideAll(cmds), true
+	return e.decideAll(cmds, false), true
 }
 
 // tryRoom is what the records of one command of TrySubmit take at most.
 func tryRoom(cmd Command) int {
 	switch c := cmd.(type) {
 	case *Fetch:
-		return max(c.Count, 1) * recordRoom
+		return 2 * max(c.Count, 1) * recordRoom // a job may be overdue
 	case *Stats:
 		return 0
 	case *Multi:
@@ -70,10 +71,17 @@ func tryRoom(cmd Command) int {
 	return multiRoom(cmd)
 }
 
-// decideAll carries out cmds and ends the stay.
-func (e *Engine) decideAll(cmds []Command) LSN {
+// decideAll carries out cmds and ends the stay, or with breaks more than one if
+// they take long.
+func (e *Engine) decideAll(cmds []Command, breaks bool) LSN {
 	hung := false
+	work := 0
 	for i, cmd := range cmds {
+		if breaks && work >= clockEvery {
+			if work = 0; time.Since(e.entered) > maxStay {
+				e.pause()
+			}
+		}
 		if e.down.Load() != 0 {
 			// While decide had let go of the critical section. What was decided
 			// before that stands, and the caller waits for it.
@@ -89,6 +97,7 @@ func (e *Engine) decideAll(cmds []Command) LSN {
 		if err != nil {
 			e.tally.refused++
 		}
+		work += jobsOf(cmd)
 	}
 	lsn := e.leave()
 	for _, cmd := range cmds {
@@ -97,6 +106,21 @@ func (e *Engine) decideAll(cmds []Command) LSN {
 		}
 	}
 	return lsn
+}
+
+// jobsOf is about how many jobs a command was about.
+func jobsOf(cmd Command) int {
+	switch c := cmd.(type) {
+	case *Fetch:
+		return 1 + len(c.Jobs)
+	case *Ack:
+		return len(c.Leases)
+	case *JobDelete:
+		return len(c.IDs)
+	case *Multi:
+		return len(c.Commands)
+	}
+	return 1
 }
 
 // refuseAll says to each why nothing is taken any more.

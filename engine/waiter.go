@@ -21,12 +21,13 @@ type Waiter struct {
 // waits for, first come, first served. A line is keyed by name, for the queue
 // may not exist yet. Guarded by the engine's critical section.
 type waiters struct {
-	lines  map[string]*line
-	dirty  []*line      // lines whose queue may have something for them
-	again  state.Millis // the earliest of the lines' again; Forever is never
-	count  atomic.Int64 // of waiters
-	served uint64
-	keys   [][]byte // scratch of firstIn
+	lines map[string]*line
+	dirty []*line      // lines whose queue may have something for them
+	again state.Millis // the earliest of the lines' again; Forever is never
+	count atomic.Int64 // of waiters
+	work  int          // since serve looked at the clock: lines and jobs
+	all   bool         // every line is dirty
+	keys  [][]byte     // scratch of firstIn
 }
 
 // line is who waits for one queue.
@@ -206,15 +207,21 @@ func (e *Engine) touched(q state.QueueID) {
 
 // touchedAll is for records that may concern any queue.
 func (e *Engine) touchedAll() {
-	for _, l := range e.waiters.lines {
-		e.waiters.markDirty(l)
+	ws := &e.waiters
+	if ws.all {
+		return
 	}
+	for _, l := range ws.lines {
+		ws.markDirty(l)
+	}
+	ws.all = true
 }
 
 // serve hands what has come in to those who wait for it. It stops after about a
 // millisecond; the rest is for the next stay, which announce asks for.
 func (e *Engine) serve() {
 	ws := &e.waiters
+	ws.all = false
 	for len(ws.dirty) > 0 && e.down.Load() == 0 {
 		last := len(ws.dirty) - 1
 		l := ws.dirty[last]
@@ -231,8 +238,10 @@ func (e *Engine) serve() {
 func (e *Engine) serveLine(l *line) bool {
 	ws := &e.waiters
 	for l.first != nil {
-		if ws.served++; ws.served%64 == 0 && time.Since(e.entered) > maxTurn {
-			return false
+		if ws.work++; ws.work >= clockEvery {
+			if ws.work = 0; time.Since(e.entered) > maxStay {
+				return false
+			}
 		}
 		q, ok := e.st.QueueByKey([]byte(l.key))
 		if !ok {
@@ -263,6 +272,7 @@ func (e *Engine) serveLine(l *line) bool {
 		if len(w.Fetch.Jobs) == 0 {
 			continue // the one that was there was past its time to live
 		}
+		ws.work += len(w.Fetch.Jobs)
 		ws.leave(w)
 		w.LSN = e.last
 		w.C <- struct{}{}

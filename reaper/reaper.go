@@ -16,7 +16,7 @@ import (
 
 // Timekeeper is the engine as the reaper sees it.
 type Timekeeper interface {
-	// Turn does what is due now, for about a millisecond at most, and says how
+	// Turn does what is due now, for half a millisecond or so, and says how
 	// long until there is more to do; never is for nothing at all. A turn that
 	// left work behind answers how long it must rest, so that mass endings
 	// leave most of the time to the clients.

@@ -192,7 +192,11 @@ func (s *State) Due(now Millis) Due {
 	}
 }
 
-// span is the longest range of x that one record can cover at time now; since
+// spanJobs is how many a range covers that Due proposes: few enough that nobody
+// waits long for one record, enough that the record is nothing beside them.
+const spanJobs = 128
+
+// span is the longest range of x that one record shall cover at time now; since
 // is when its first was due, in log time.
 func (s *State) span(kind DueKind, x index, since, now Millis) Due {
 	d := Due{Kind: kind, Since: since}
@@ -204,7 +208,7 @@ func (s *State) span(kind DueKind, x index, since, now Millis) Due {
 		}
 		d.At, d.Slot = m.at, Slot(m.id)
 		d.Count++
-		return d.Count < MaxRange
+		return d.Count < spanJobs
 	})
 	return d
 }
