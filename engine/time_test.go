@@ -276,6 +276,27 @@ func TestReplyQueues(t *testing.T) {
 	})
 }
 
+// A flood of reply queues meets no limit, although more come within ten seconds
+// than there may be.
+func TestFloodOfReplyQueues(t *testing.T) {
+	const limit, perSecond, seconds = 40_000, 4000, 20
+	inBubble(t, engine.Options{MaxQueues: limit}, func(t *testing.T, s *shop) {
+		most := int64(0)
+		for i := range perSecond * seconds {
+			name := fmt.Sprint("reply/", i)
+			s.enqueue(name, "x")
+			s.ack(s.want(name, "x"))
+			if i%(perSecond/10) == 0 {
+				s.sleep(100 * time.Millisecond)
+				most = max(most, s.e.Numbers().QueueCount)
+			}
+		}
+		if bound := int64(limit/4*3 + 2*perSecond); most > bound {
+			t.Errorf("got %d queues at once, want at most %d", most, bound)
+		}
+	})
+}
+
 func (s *shop) queues() []string {
 	s.t.Helper()
 	c := &engine.QueueList{Pool: state.DefaultPool}

@@ -93,19 +93,26 @@ func (e *Engine) endDue() (more bool, err error) {
 
 // Reply queues that live for one answer must use up neither memory nor the limit
 // of queues in the hour that an idle queue is kept. So beyond so many queues, or
-// half of the limit, idle ones go sooner.
+// half of the limit, idle ones go sooner, and beyond four times as many, or three
+// quarters of it, at once nearly: what a queue took is used again, but not given
+// back, so the largest number there ever was counts.
 const (
 	manyQueues                  = 50_000
 	crowdedIdleFor state.Millis = 10_000
+	floodedIdleFor state.Millis = 1000
 )
 
 // crowded is when the idlest queue goes before its hour is over; false is never.
 func (e *Engine) crowded() (state.QueueID, state.Millis, bool) {
-	if e.st.QueueCount() <= min(e.opt.MaxQueues/2, manyQueues) {
+	n, idle := e.st.QueueCount(), crowdedIdleFor
+	switch {
+	case n <= min(e.opt.MaxQueues/2, manyQueues):
 		return 0, 0, false
+	case n > min(e.opt.MaxQueues/4*3, 4*manyQueues):
+		idle = floodedIdleFor
 	}
 	q, since, ok := e.st.Idlest()
-	return q, since + crowdedIdleFor, ok
+	return q, since + idle, ok
 }
 
 // due is the next thing whose time has come.
