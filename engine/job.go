@@ -52,13 +52,11 @@ func (e *Engine) jobGet(c *JobGet) error {
 
 func (e *Engine) jobDelete(c *JobDelete) error {
 	c.Deleted = 0
+	// Room for all: half way on, a refusal would say that nothing was deleted.
+	if err := e.room(len(c.IDs) * recordRoom); err != nil {
+		return err
+	}
 	for _, id := range c.IDs {
-		if err := e.room(recordRoom); err != nil {
-			if c.Deleted > 0 {
-				return nil // a refusal would say that nothing was deleted
-			}
-			return err
-		}
 		j, ok := e.ownedBy(id, c.Queue)
 		if !ok {
 			continue

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"pawl/state"
 )
 
@@ -18,16 +16,12 @@ func (e *Engine) leased(id state.LeaseID, o *overlay) (state.Job, error) {
 
 func (e *Engine) ack(c *Ack) error {
 	c.Done = c.Done[:0]
+	// Room for all: half way on, a refusal would say that nothing was finished, and
+	// a false that there is no lease.
+	if err := e.room(len(c.Leases) * recordRoom); err != nil {
+		return err
+	}
 	for _, id := range c.Leases {
-		if err := e.room(recordRoom); err != nil {
-			if slices.Contains(c.Done, true) {
-				// A refusal would say that nothing was finished. What is not
-				// finished keeps its lease.
-				c.Done = append(c.Done, make([]bool, len(c.Leases)-len(c.Done))...)
-				return nil
-			}
-			return err
-		}
 		slot, ok := e.st.LookupLease(id, e.now)
 		if !ok {
 			if len(c.Leases) == 1 {

@@ -9,8 +9,9 @@ import (
 	"pawl/wal/waltest"
 )
 
-// An ACK of several leases that finds the disk full on its way is refused as a
-// whole or says which leases it finished: none is finished behind a refusal.
+// An ACK of several leases that finds the disk full is refused as a whole, and
+// else finishes all that hold: none is finished behind a refusal, and of none that
+// holds it is said that there is no such lease.
 func TestAckOfSeveralOnAFullDisk(t *testing.T) {
 	disk := waltest.NewDisk()
 	s := openOnDisk(t, disk, engine.Options{})
@@ -53,6 +54,9 @@ func TestAckOfSeveralOnAFullDisk(t *testing.T) {
 				if done {
 					finished++
 				}
+			}
+			if finished != int64(n) {
+				t.Fatalf("%d of %d leases that hold were finished", finished, n)
 			}
 		}
 		if after := s.counts("mail")[2]; before-after != finished {
