@@ -151,8 +151,10 @@ func TestBenchOthers(t *testing.T) {
 				}
 				switch acks, empty := r.Steps["ack"].Count, r.Empty; workload {
 				case bench.Backlog:
-					// Every job once, and then nothing.
-					if r.Done != 200 || acks != 200 || r.Steps["fetch"].Count != 200+empty || empty == 0 {
+					// Every job, and then nothing. Once is what is seen on a machine that
+					// is not starved; but NATS delivers at least once, as it says.
+					again := r.Done - 200
+					if again < 0 || again > 0 && test.kind != "nats" || acks != r.Done || r.Steps["fetch"].Count != r.Done+empty || empty == 0 {
 						t.Errorf("%s: %d done, %d acknowledged, %d fetched, %d times nothing", workload, r.Done, acks, r.Steps["fetch"].Count, empty)
 					}
 				case bench.Cycle:
