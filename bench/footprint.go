@@ -364,8 +364,12 @@ func (s *Server) restart(ctx context.Context) error {
 	}
 	<-last.done
 	s.procs = s.procs[:len(s.procs)-1]
-	return s.launch(ctx, last.cmd.Path, last.cmd.Args[1:], last.ready)
+	return s.launchWithin(ctx, restartWithin, last.cmd.Path, last.cmd.Args[1:], last.ready)
 }
+
+// restartWithin is how long a start may take: a minute for fifty million jobs,
+// and more on a busy machine.
+const restartWithin = 10 * time.Minute
 
 // pid is the process whose memory is measured.
 func (s *Server) pid() int { return s.procs[len(s.procs)-1].cmd.Process.Pid }

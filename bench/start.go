@@ -116,6 +116,11 @@ func start(ctx context.Context, o StartOptions) (*Server, error) {
 
 // launch starts one program of the server and waits until ready says nil.
 func (s *Server) launch(ctx context.Context, name string, args []string, ready func(context.Context) error) error {
+	return s.launchWithin(ctx, 30*time.Second, name, args, ready)
+}
+
+// launchWithin is launch for a program that may take longer to be ready.
+func (s *Server) launchWithin(ctx context.Context, limit time.Duration, name string, args []string, ready func(context.Context) error) error {
 	p := &process{cmd: exec.Command(name, args...), ready: ready, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	if err := p.cmd.Start(); err != nil {
@@ -126,7 +131,7 @@ func (s *Server) launch(ctx context.Context, name string, args []string, ready f
 		p.cmd.Wait()
 		close(p.done)
 	}()
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
 		err := ready(ctx)
