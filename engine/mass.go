@@ -143,7 +143,7 @@ func (m *mass) run(ctx context.Context, place state.Place, each func(*state.Job)
 		if err := m.e.Wait(m.lsn); err != nil {
 			return err
 		}
-		rest := time.NewTimer(time.Duration(restShare * float64(min(time.Since(began), 2*maxTurn))))
+		rest := time.NewTimer(restAfter(time.Since(began)))
 		select {
 		case <-rest.C:
 		case <-ctx.Done():

@@ -19,6 +19,9 @@ const (
 	// restShare is how many times as long as a turn that left work behind the
 	// next one waits: mass endings take at most 30 % of the time.
 	restShare = 2.4
+	// maxUnwritten is how many bytes of records may wait for the disk before masses
+	// wait for it too. A range of 128 jobs takes 16 of them.
+	maxUnwritten = 1 << 20
 	// noRoomRest is how long time stands still when the log has no room.
 	noRoomRest = 200 * time.Millisecond
 )
@@ -44,14 +47,14 @@ func (e *Engine) Turn() (next time.Duration, never bool) {
 	case err != nil:
 		next, e.promise = noRoomRest, 0
 	case more:
-		next, e.promise = time.Duration(restShare*float64(time.Since(began))), 0
+		next, e.promise = restAfter(time.Since(began)), 0
 	default:
 		e.promise = e.nextDue()
 		never = e.promise == state.Forever
 		next = min(time.Until(e.clock.moment(e.promise)), longestSleep)
 	}
 	lsn := e.leave()
-	if more {
+	if more && e.pending.Load() > maxUnwritten {
 		// What ends in masses must not pile up before a slow disk.
 		waiting := time.Now()
 		if e.Wait(lsn) == nil {
@@ -59,6 +62,12 @@ func (e *Engine) Turn() (next time.Duration, never bool) {
 		}
 	}
 	return max(next, 0), never
+}
+
+// restAfter is how long a turn of masses rests that took so long. What the system
+// had taken away of a turn is no reason to rest.
+func restAfter(took time.Duration) time.Duration {
+	return time.Duration(restShare * float64(min(took, 2*maxTurn)))
 }
 
 // longestSleep keeps durations far from overflow.
