@@ -24,7 +24,7 @@ import (
 func runDelayed(ctx context.Context, args []string) error {
 	l := newLab("delayed", args)
 	jobs := l.flags.Int("jobs", 100_000, "jobs, spread evenly over the second")
-	clients := l.flags.Int("clients", 8, "connections that wait for jobs")
+	clients := l.flags.Int("clients", 32, "connections that wait for jobs: each has 100 at a time, from one sync of the log to the next")
 	ahead := l.flags.Duration("ahead", 5*time.Second, "from the first enqueue to the first job that is due")
 	sup, admin, leave, err := l.startMeasured(ctx)
 	if err != nil {
