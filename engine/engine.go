@@ -118,13 +118,14 @@ type Engine struct {
 	began       state.Totals // when the engine was opened
 	census      censusCache
 
-	commits  commits
-	watch    *time.Timer // looks at waiting commands
-	flush    *time.Timer // commits what nobody waits for
-	flushing atomic.Bool
-	wake     chan struct{} // see Wake
-	reads    chan struct{} // bounds body reads
-	views    chan struct{} // one view of the state at a time
+	commits   commits
+	watch     *time.Timer // looks at waiting commands
+	flush     *time.Timer // commits what nobody waits for
+	flushing  atomic.Bool
+	wake      chan struct{} // see Wake
+	reads     chan struct{} // bounds body reads
+	views     chan struct{} // one view of the state at a time
+	lookbacks chan struct{} // one JobHistory at a time
 
 	keeper keeper // snapshots, cleaning, generations
 
@@ -163,6 +164,7 @@ func New(opt Options, start Start) (*Engine, error) {
 		wake:      make(chan struct{}, 1),
 		reads:     make(chan struct{}, maxReads),
 		views:     make(chan struct{}, 1),
+		lookbacks: make(chan struct{}, 1),
 		began:     start.State.Totals(),
 		done:      make(chan struct{}),
 	}

@@ -128,6 +128,20 @@ func (s *State) NextSlot() (Slot, uint16) {
 	return Slot(next), 0
 }
 
+// LastReuse is the reuse counter of the job that is in a slot, or was the last
+// one there. False for a slot that never had one.
+func (s *State) LastReuse(slot Slot) (uint16, bool) {
+	i := uint32(slot)
+	if !s.jobs.has(i) {
+		return 0, false
+	}
+	j := s.jobs.at(i)
+	if j.where == 0 {
+		return j.reuse() - 1, true
+	}
+	return j.reuse(), true
+}
+
 // NextQueue is the ID the next KindQueue must name. 0: no more fit.
 func (s *State) NextQueue() QueueID { return QueueID(s.queues.next()) }
 

@@ -47,6 +47,7 @@ type History struct {
 type head struct {
 	birth birth
 	link  link
+	began int64 // wall time of the last group before it, Unix milliseconds
 }
 
 // Find reads the first entries of every generation in dir and puts the linked
@@ -92,6 +93,17 @@ func Find(fsys vfs.FS, dir string, opt FindOptions) (*History, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// Since is the linked generations, oldest first, but for those that ended before
+// wallTime, in Unix milliseconds: what was logged from then on is in them. Where
+// the wall clock was set back, older ones may be among them.
+func (h *History) Since(wallTime int64) []Info {
+	first := 0
+	for first+1 < len(h.Linked) && h.heads[first+1].began < wallTime {
+		first++
+	}
+	return h.Linked[first:]
 }
 
 // newest is the number of the newest linked generation, 0 if none.
@@ -168,7 +180,7 @@ func (h *History) look(number uint32) (birth, error) {
 			Length:     size,
 			Size:       size,
 		})
-		h.heads = append(h.heads, head{s.birth, s.link})
+		h.heads = append(h.heads, head{s.birth, s.link, s.last.wallTime})
 		return s.birth, nil
 	}
 

@@ -618,6 +618,20 @@ func (l *Log) Generations() []Info {
 	return list
 }
 
+// History finds what lies on disk of the log, which goes on meanwhile: groups
+// that are not durable may be in it, and generations may go before they are read
+// (fs.ErrNotExist).
+func (l *Log) History() (h *History, err error) {
+	// A generation that comes to an end while it is looked at is a contradiction
+	// once.
+	for range 3 {
+		if h, err = Find(l.opt.FS, l.opt.Dir, FindOptions{Store: l.store}); err == nil {
+			return h, nil
+		}
+	}
+	return nil, err
+}
+
 // Drop removes a generation and returns when its removal is durable. The caller
 // knows that nothing needs it. ErrHeld, ErrInUse. After any other error it may
 // be tried again.
