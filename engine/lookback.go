@@ -171,6 +171,7 @@ func (l *lookback) read(ctx context.Context, log *wal.Log, from LSN) error {
 			return nil
 		}
 		began := time.Now()
+		l.bytes += info.Length
 		over, err := l.generation(history, info.Generation, from)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it has gone meanwhile
@@ -178,7 +179,6 @@ func (l *lookback) read(ctx context.Context, log *wal.Log, from LSN) error {
 		if err != nil || over {
 			return err
 		}
-		l.bytes += info.Length
 		rest := time.NewTimer(time.Since(began))
 		select {
 		case <-rest.C:
@@ -359,6 +359,9 @@ func (j *life) take(r *state.Record, offset state.Millis, slot state.Slot) JobEv
 		e.What = "payload"
 	case state.KindMove:
 		e.What = "move"
+	}
+	if j.place == state.Dead {
+		j.expires = 0 // a dead job has no time to live, nor when it comes back
 	}
 	return e
 }

@@ -298,10 +298,23 @@ var jobVerbs = map[string]struct{ args, command string }{
 
 func jobCommand() subcommand {
 	return remoteCommand(subcommand{
-		name: "job", words: []string{"get", "run", "delete", "delay", "priority", "payload", "move"}, args: "get|run|delete|delay|priority|payload|move ID...",
-		summary: "look at one job, or change a waiting one", group: groupQueues,
+		name: "job", words: []string{"get", "history", "run", "delete", "delay", "priority", "payload", "move"}, args: "get|history|run|delete|delay|priority|payload|move ID...",
+		summary: "look at one job or its history, or change a waiting one", group: groupQueues,
 	}, 1, -1, func(e *env, r *remote) remoteFunc {
+		past := r.fs.Bool("history", false, "what happened to the job, from the log; as pawl job history ID")
 		return func(ctx context.Context, c *client.Client, args []string) error {
+			if *past && len(args) == 1 {
+				args = append([]string{"history"}, args...)
+			}
+			if args[0] == "history" {
+				if len(args) != 2 {
+					return usagef("want job history ID")
+				}
+				return printHistory(ctx, e, r, c, args[1])
+			}
+			if *past {
+				return usagef("--history is for pawl job ID")
+			}
 			verb, ok := jobVerbs[args[0]]
 			if !ok {
 				// pawl job ID looks at it.

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -39,6 +40,10 @@ func (p *published) Failure() error          { return p.failure }
 func (p *published) Histograms() engine.Histograms {
 	h := engine.Histogram{Upper: []float64{0.001, 0.01}, Below: []uint64{5, 9}, Count: 10, Sum: 0.5}
 	return engine.Histograms{SyncSeconds: h, GroupRecords: h, GroupBytes: h, WaitSeconds: h, RunSeconds: h, TurnSeconds: h, TurnCPUSeconds: h, LateSeconds: h}
+}
+
+func (p *published) JobHistory(context.Context, state.JobID, engine.LSN) (engine.JobHistory, error) {
+	return engine.JobHistory{}, nil
 }
 
 // Submit and Wait let the public edge read that there are no tokens.

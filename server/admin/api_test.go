@@ -473,3 +473,42 @@ func TestSystemRoutes(t *testing.T) {
 		t.Errorf("no snapshot: got %v", log)
 	}
 }
+
+// TestHistoryRoute: what happened to a job is told while it lives and when it has
+// gone.
+func TestHistoryRoute(t *testing.T) {
+	o := newOffice(t)
+	q := []byte("default/shop/mail")
+	job := &engine.Enqueue{Queue: q, Payload: []byte("x")}
+	f := &engine.Fetch{Queues: [][]byte{q}, LeaseMs: 60_000}
+	if err := o.engine.Do(job, f); err != nil || len(f.Jobs) != 1 {
+		t.Fatal(err)
+	}
+	if err := o.engine.Load(&f.Jobs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.engine.Do(&engine.Bury{Lease: f.Jobs[0].Lease, Reason: []byte("hopeless")}); err != nil {
+		t.Fatal(err)
+	}
+	id := job.ID.String()
+	o.post("jobs/priority", "", `{"ids":["`+id+`"],"priority":5}`)
+	o.post("jobs/delete", "", `{"ids":["`+id+`"]}`)
+	h := o.get("job/history?id="+id, "")
+	var told []string
+	for _, e := range h["events"].([]any) {
+		e := object(e.(map[string]any))
+		told = append(told, fmt.Sprint(e["what"], " ", e["state"], " ", e["attempt"], " ", e["queue"], e["reason"]))
+	}
+	want := []string{"enqueue ready 0 shop/mail", "lease leased 1 ", "bury dead 1 hopeless", "priority dead 1 ", "delete  1 "}
+	if !slices.Equal(told, want) || h["complete"] != true || h["next"] != 0.0 {
+		t.Errorf("told %q, want %q (%v)", told, want, h)
+	}
+	if h := o.get("job/history?id=00000000000000000000000000", ""); len(h["events"].([]any)) != 0 {
+		t.Errorf("a job that never was: %v", h)
+	}
+	for _, query := range []string{"", "?id=nonsense", "?id=" + id + "&from=-1"} {
+		if code, reply := o.call("GET", "job/history"+query, "", ""); code != 400 {
+			t.Errorf("%q: got %d %v, want 400", query, code, reply)
+		}
+	}
+}

@@ -46,6 +46,9 @@ func init() {
 		param{name: "match", doc: "part of the ID, payload, an attribute, key, group or last failure; at most 2,000 jobs are looked at"})
 	post("/api/v1/jobs", "Add a job.", "ENQUEUE queue payload [options]", enqueueBody{}, enqueueReply{}, (*apiCall).enqueue, queueKey)
 	get("/api/v1/job", "One job with its payload.", jobJSON{}, (*apiCall).getJob, param{name: "id", doc: "ID of the job", required: true})
+	get("/api/v1/job/history", "What happened to a job, from the log, also after its end. At most 256 MiB are read.", historyReply{}, (*apiCall).jobHistory,
+		param{name: "id", doc: "ID of the job", required: true},
+		param{name: "from", doc: "next of the reply before; without it the search begins with the job's enqueue", integer: true})
 	post("/api/v1/jobs/run", "Make jobs ready now.", "JOB RUN id", idsBody{}, actedJobs{}, (*apiCall).runJobs)
 	post("/api/v1/jobs/delay", "Make jobs due later.", "JOB DELAY id ms", delayBody{}, actedJobs{}, (*apiCall).delayJobs)
 	post("/api/v1/jobs/priority", "Change the priority of jobs.", "JOB PRIORITY id n", priorityBody{}, actedJobs{}, (*apiCall).prioritizeJobs)

@@ -5,6 +5,7 @@ import (
 
 	"pawl/engine"
 	"pawl/server/lmstfy"
+	"pawl/state"
 )
 
 // guarded is an engine whose panics end the process, as on the other edges:
@@ -23,6 +24,11 @@ func (g guarded) Forget(d *engine.Delivery) {
 func (g guarded) Snapshot(ctx context.Context) error {
 	defer lmstfy.EndOnPanic()
 	return g.whole.Snapshot(ctx)
+}
+
+func (g guarded) JobHistory(ctx context.Context, id state.JobID, from engine.LSN) (engine.JobHistory, error) {
+	defer lmstfy.EndOnPanic()
+	return g.whole.JobHistory(ctx, id, from)
 }
 
 func (g guarded) Numbers() engine.Numbers {

@@ -25,6 +25,7 @@ import (
 
 	"pawl/engine"
 	"pawl/server/lmstfy"
+	"pawl/state"
 )
 
 // Engine is what this package needs of *engine.Engine.
@@ -32,6 +33,7 @@ type Engine interface {
 	lmstfy.Engine
 	Forget(d *engine.Delivery)
 	Snapshot(ctx context.Context) error
+	JobHistory(ctx context.Context, id state.JobID, from engine.LSN) (engine.JobHistory, error)
 	Numbers() engine.Numbers
 	Histograms() engine.Histograms
 	Failure() error

@@ -196,8 +196,11 @@ func (f *fakeEngine) Redrive(context.Context, *engine.QueueRedrive) error {
 }
 func (f *fakeEngine) Snapshot(context.Context) error       { return nil }
 func (f *fakeEngine) Backup(context.Context, string) error { return nil }
-func (f *fakeEngine) Numbers() engine.Numbers              { return engine.Numbers{} }
-func (f *fakeEngine) Failed() <-chan struct{}              { return f.failed }
+func (f *fakeEngine) JobHistory(context.Context, state.JobID, engine.LSN) (engine.JobHistory, error) {
+	return engine.JobHistory{}, nil
+}
+func (f *fakeEngine) Numbers() engine.Numbers { return engine.Numbers{} }
+func (f *fakeEngine) Failed() <-chan struct{} { return f.failed }
 
 // lost are the deliveries given back so far, by task ID.
 func (f *fakeEngine) lost() (n int) {

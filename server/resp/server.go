@@ -28,6 +28,7 @@ import (
 
 	"pawl/acl"
 	"pawl/engine"
+	"pawl/state"
 )
 
 // Engine is what the server needs of the one writer; *engine.Engine is one.
@@ -47,6 +48,7 @@ type Engine interface {
 	Redrive(ctx context.Context, r *engine.QueueRedrive) error
 	Snapshot(ctx context.Context) error
 	Backup(ctx context.Context, dir string) error
+	JobHistory(ctx context.Context, id state.JobID, from engine.LSN) (engine.JobHistory, error)
 	Numbers() engine.Numbers
 	Failed() <-chan struct{}
 }

@@ -64,6 +64,7 @@ func table() []*command {
 		{name: "JOB", arity: -2, class: acl.Operate, group: "operators", since: "1.0.0",
 			summary: "Looks at and changes single jobs.", sub: []*command{
 				{name: "GET", syntax: "id", arity: 3, flags: flagRead, summary: "Tells everything known of a job.", run: cmdJobGet},
+				{name: "HISTORY", syntax: "id [FROM lsn]", arity: -3, most: 5, flags: flagRead, summary: "Tells what happened to a job, from the log.", run: cmdJobHistory},
 				{name: "DELETE", syntax: "id…", arity: -3, flags: flagWrite | flagPipeline | flagMulti, summary: "Deletes jobs, leased ones too.", run: cmdJobDelete},
 				{name: "RUN", syntax: "id", arity: 3, flags: flagWrite, summary: "Makes a waiting job ready now.", run: cmdJobRun},
 				{name: "DELAY", syntax: "id ms", arity: 4, flags: flagWrite, summary: "Makes a waiting job due in some time.", run: cmdJobDelay},
