@@ -9,7 +9,7 @@ const pageSize = 25;
 
 // ---- elements ----
 
-const svgTags = new Set(['svg', 'path', 'line', 'text', 'g', 'rect', 'title']);
+const svgTags = new Set(['svg', 'path', 'line', 'text', 'g', 'rect', 'circle', 'title']);
 
 // h makes an element. Properties: on* are handlers, booleans are set or left out,
 // everything else is an attribute. Children may be strings, elements, lists, null.
@@ -67,7 +67,7 @@ async function call(method, path, query, body) {
     body: body ? JSON.stringify(body) : undefined,
   });
   const reply = await response.json().catch(() => null);
-  if (!response.ok) throw new Error(reply?.error?.message || 'the server answered ' + response.status);
+  if (!response.ok) throw Object.assign(new Error(reply?.error?.message || 'the server answered ' + response.status), { status: response.status });
   return reply;
 }
 const get = (path, query) => call('GET', path, query);
@@ -100,6 +100,13 @@ function when(ms) {
   const date = new Date(ms);
   return h('time', { datetime: date.toISOString(), title: date.toISOString() }, d > 0 ? 'in ' + span(d) : span(-d) + ' ago');
 }
+// exact is a moment to the millisecond, where the order of events matters.
+function exact(ms) {
+  const date = new Date(ms), two = (n) => String(n).padStart(2, '0');
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} `;
+  const text = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, '0')}`;
+  return h('time', { datetime: date.toISOString(), title: date.toISOString() }, h('span', { class: 'opt' }, day), text);
+}
 const keyOf = (ref) => decodeURIComponent(ref.replaceAll('+', '%20'));
 
 // ---- charts ----
@@ -107,7 +114,7 @@ const keyOf = (ref) => decodeURIComponent(ref.replaceAll('+', '%20'));
 // chart draws lines over one time axis. series: [{ name, values }].
 function chart(title, times, series, format) {
   const room = main.clientWidth - 32, width = Math.max(240, Math.floor(room > 870 ? room / 2 - 33 : room - 27));
-  const height = 170, left = 44, bottom = 18, top = 6;
+  const height = 176, left = 44, bottom = 22, top = 8;
   const max = niceMax(Math.max(0, ...series.flatMap((s) => s.values)));
   const x = (i) => left + (times.length < 2 ? 0 : (i * (width - left)) / (times.length - 1));
   const y = (v) => top + (height - top - bottom) * (1 - v / max);
@@ -117,10 +124,17 @@ function chart(title, times, series, format) {
   if (times.length < 2) {
     parts.push(h('text', { x: (left + width) / 2, y: height / 2 - 12, 'text-anchor': 'middle' }, 'the first points come in a few seconds'));
   } else {
-    parts.push(h('text', { x: left, y: height - 3 }, span(times.at(-1) - times[0]) + ' ago'), h('text', { x: width, y: height - 3, 'text-anchor': 'end' }, 'now'));
+    const long = times.at(-1) - times[0];
+    for (const f of width > 420 ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1]) {
+      const at = left + f * (width - left);
+      parts.push(h('line', { class: 'axis', x1: at, x2: at, y1: height - bottom, y2: height - bottom + 4 }),
+        h('text', { x: at, y: height - 5, 'text-anchor': f === 0 ? 'start' : f === 1 ? 'end' : 'middle' }, f === 1 ? 'now' : '−' + span(long * (1 - f))));
+    }
+    const first = series[0].values;
+    parts.push(h('path', { class: 'area c0', d: `M${left} ${y(0)}` + first.map((v, i) => 'L' + x(i).toFixed(1) + ' ' + y(v).toFixed(1)).join('') + `L${width} ${y(0)}Z` }));
   }
   series.forEach((s, n) => parts.push(h('path', { class: 'line c' + n, d: s.values.map((v, i) => (i ? 'L' : 'M') + x(i).toFixed(1) + ' ' + y(v).toFixed(1)).join('') })));
-  const key = (i) => h('div', { class: 'key' }, series.map((s, n) => h('span', null, h('i', { class: 'b' + n }), s.name + ' ' + (s.values.length ? format(s.values.at(i)) : '–'))),
+  const key = (i) => h('div', { class: 'key' }, series.map((s, n) => h('span', null, h('i', { class: 'b' + n }), s.name, ' ', h('b', null, s.values.length ? format(s.values.at(i)) : '–'))),
     i !== -1 && h('span', null, new Date(times[i]).toLocaleTimeString()));
   let legend = key(-1);
   const svg = h('svg', {
@@ -133,7 +147,8 @@ function chart(title, times, series, format) {
       const i = Math.min(times.length - 1, Math.max(0, Math.round(((at - left) / (width - left)) * (times.length - 1))));
       event.currentTarget.parentNode.querySelector('.key').replaceWith(key(i));
       event.currentTarget.querySelector('.cursor')?.remove();
-      event.currentTarget.append(h('line', { class: 'cursor', x1: x(i), x2: x(i), y1: top, y2: height - bottom }));
+      event.currentTarget.append(h('g', { class: 'cursor' }, h('line', { x1: x(i), x2: x(i), y1: top, y2: height - bottom }),
+        series.map((s, n) => h('circle', { class: 'd' + n, cx: x(i), cy: y(s.values[i]), r: 3 }))));
     },
     onpointerleave: (event) => {
       event.currentTarget.querySelector('.cursor')?.remove();
@@ -160,14 +175,17 @@ const dialog = document.getElementById('dialog');
 
 function toast(text, bad) {
   const el = h('div', { class: bad ? 'toast bad' : 'toast' }, text);
-  document.getElementById('toasts').append(el);
+  const all = document.getElementById('toasts');
+  all.append(el);
+  while (all.children.length > 3) all.firstChild.remove(); // the newest, or they cover the page
   setTimeout(() => el.remove(), bad ? 12000 : 6000);
 }
 
 // ask shows a form for one action. While it is filled in, a dry run says what the
 // action would touch and which command does the same; nothing happens before the
-// button. fields: [{ name, label, type, value, options, hint, optional }].
-function ask({ title, text, fields = [], path, query, body = (v) => v, label, danger, dry = true, done }) {
+// button. fields: [{ name, label, type, value, options, hint, optional }]. changed is
+// told of each input, with all of them by name.
+function ask({ title, text, fields = [], path, query, body = (v) => v, label, danger, dry = true, done, changed }) {
   const inputs = {};
   const preview = h('div', { class: 'preview small', role: 'status', 'aria-live': 'polite' });
   const submit = h('button', { type: 'submit', class: danger ? 'primary danger' : 'primary' }, label);
@@ -175,6 +193,7 @@ function ask({ title, text, fields = [], path, query, body = (v) => v, label, da
     const v = {};
     for (const f of fields) {
       const el = inputs[f.name];
+      if (f.type === 'file') continue; // changed takes it in
       if (f.type === 'checkbox') { v[f.name] = el.checked; continue; }
       if (el.value === '' && f.optional) continue;
       if (f.type === 'number' && (el.value === '' || !Number.isSafeInteger(Number(el.value)))) throw new Error(f.label + ' is not a whole number');
@@ -187,7 +206,7 @@ function ask({ title, text, fields = [], path, query, body = (v) => v, label, da
     if (!dry) return;
     const mine = ++turn;
     let lines;
-    const missing = fields.find((f) => !f.optional && f.type !== 'area' && f.type !== 'checkbox' && inputs[f.name].value === '');
+    const missing = fields.find((f) => !f.optional && !['area', 'checkbox', 'file'].includes(f.type) && inputs[f.name].value === '');
     if (missing) {
       submit.disabled = true;
       preview.replaceChildren(h('span', { class: 'muted' }, `Still to fill in: ${missing.label}.`));
@@ -206,7 +225,7 @@ function ask({ title, text, fields = [], path, query, body = (v) => v, label, da
   let timer;
   const form = h('form', {
     method: 'dialog',
-    oninput: () => { clearTimeout(timer); timer = setTimeout(look, 250); },
+    oninput: (event) => { changed?.(inputs, event.target); clearTimeout(timer); timer = setTimeout(look, 250); },
     onsubmit: async (event) => {
       event.preventDefault();
       submit.disabled = true;
@@ -230,7 +249,8 @@ function ask({ title, text, fields = [], path, query, body = (v) => v, label, da
     const el = f.type === 'select' ? h('select', common, f.options.map((o) => h('option', { value: o, selected: o === f.value }, o)))
       : f.type === 'area' ? h('textarea', { ...common, rows: fields.length > 3 ? 4 : 9, spellcheck: 'false' }, f.value ?? '')
         : f.type === 'checkbox' ? h('input', { ...common, type: 'checkbox', checked: !!f.value })
-          : h('input', { ...common, type: f.type === 'number' ? 'number' : 'text', step: '1', value: f.value ?? '', required: !f.optional, autocomplete: 'off', spellcheck: 'false' });
+          : f.type === 'file' ? h('input', { ...common, type: 'file' })
+            : h('input', { ...common, type: f.type === 'number' ? 'number' : 'text', step: '1', value: f.value ?? '', required: !f.optional, autocomplete: 'off', spellcheck: 'false' });
     inputs[f.name] = el;
     return h('label', { class: 'field' + (f.half ? ' half' : ''), for: id }, h('span', null, f.label), el, f.hint && h('span', { id: id + '-hint', class: 'muted small' }, f.hint));
   })),
@@ -260,7 +280,8 @@ const table = (heads, rows, empty) => h('div', { class: 'scroll' }, h('table', n
   h('thead', null, h('tr', null, heads.map((head) => (typeof head === 'string' ? h('th', { scope: 'col' }, head) : head)))),
   h('tbody', null, rows.length ? rows : h('tr', null, h('td', { class: 'empty', colspan: heads.length }, empty)))));
 const num = (text, cls = '') => h('th', { scope: 'col', class: 'num ' + cls }, text);
-const stat = (name, value, cls = '') => h('div', { class: 'card stat ' + cls }, h('b', null, value), h('span', { class: 'muted small' }, name));
+const stat = (name, value, cls = '', href = null, title = null) => h(href ? 'a' : 'div', { class: 'card stat ' + cls, href, title }, h('b', null, value), h('span', { class: 'muted small' }, name));
+const tally = (name, n, cls, href) => stat(name, short(n), cls, href, n >= 1e4 ? count(n) : null);
 const facts = (pairs) => h('dl', { class: 'facts' }, pairs.filter(Boolean).map(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
 const button = (text, onclick, cls = '') => h('button', { type: 'button', class: cls, onclick }, text);
 const queueLink = (q) => h('a', { href: '#/queue/' + q.ref }, q.display);
@@ -273,12 +294,13 @@ pages.overview = async () => {
   const l = o.log;
   return [
     h('h1', null, 'Overview'),
+    verdict(o),
     h('div', { class: 'grid' },
-      stat('ready', short(o.jobs.ready), 'ready'), stat('delayed', short(o.jobs.delayed), 'delayed'),
-      stat('leased', short(o.jobs.leased), 'leased'), stat('dead', short(o.jobs.dead), o.jobs.dead ? 'dead' : ''),
-      stat('oldest ready', o.oldest_ready_ms ? span(o.oldest_ready_ms) : '–'),
-      stat('queues' + (o.paused ? `, ${count(o.paused)} paused` : ''), short(o.queues)),
-      stat('fetchers waiting', short(o.waiting)), stat('connections', o.connections < 0 ? '–' : h('a', { href: '#/connections' }, short(o.connections)))),
+      tally('ready', o.jobs.ready, 'ready', '#/queues?sort=ready'), tally('delayed', o.jobs.delayed, 'delayed', '#/queues?sort=delayed'),
+      tally('leased', o.jobs.leased, 'leased', '#/leases'), tally('dead', o.jobs.dead, o.jobs.dead ? 'dead' : '', '#/dead'),
+      stat('oldest ready', o.oldest_ready_ms ? span(o.oldest_ready_ms) : '–', '', '#/queues?sort=age'),
+      tally('queues' + (o.paused ? `, ${count(o.paused)} paused` : ''), o.queues, '', '#/queues'),
+      tally('fetchers waiting', o.waiting, '', '#/leases'), o.connections < 0 ? stat('connections', '–') : tally('connections', o.connections, '', '#/connections')),
     h('div', { class: 'wide' },
       chart('Jobs a second', times, [line('enqueued', 'enqueued'), line('acknowledged', 'acked'), line('delivered', 'delivered'), line('failed', 'failed')], short),
       chart('Jobs by state', times, [line('ready', 'ready'), line('leased', 'leased'), line('delayed', 'delayed'), line('dead', 'dead')], short),
@@ -304,6 +326,24 @@ pages.overview = async () => {
     h('p', { class: 'muted small' }, `Since the start: ${count(o.totals.enqueued)} enqueued, ${count(o.totals.delivered)} delivered, ${count(o.totals.acked)} acknowledged, ${count(o.totals.nacked)} failed, ${count(o.totals.expired)} leases ran out, ${count(o.totals.dead)} died, ${count(o.totals.refused)} commands refused.`),
   ];
 };
+
+// verdict says at a glance whether all is well, or what is not.
+function verdict(o) {
+  const l = o.log, bad = [], warn = [];
+  if (l.full) bad.push('the disk is full, new jobs are refused');
+  if (l.damaged_bodies) bad.push(`${count(l.damaged_bodies)} payloads were rotten on disk`);
+  if (l.oldest_unsynced_ms > 1000) bad.push(`the disk is slow: a change waits for ${span(l.oldest_unsynced_ms)}`);
+  if (l.snapshot_failures) warn.push(`${count(l.snapshot_failures)} snapshots failed`);
+  if (o.draining) warn.push('draining: new jobs are refused');
+  if (o.paused) warn.push(o.paused === 1 ? 'a queue is paused' : `${count(o.paused)} queues are paused`);
+  if (o.oldest_ready_ms > 10_000 && !o.waiting && !o.jobs.leased) warn.push('jobs are ready and no worker takes any');
+  if (o.jobs.dead) warn.push([h('a', { href: '#/dead' }, o.jobs.dead === 1 ? 'a job is dead' : `${count(o.jobs.dead)} jobs are dead`)]);
+  const list = [...bad, ...warn];
+  return h('p', { class: 'verdict ' + (bad.length ? 'bad' : warn.length ? 'warn' : 'ok') },
+    h('b', null, bad.length ? 'Needs help' : warn.length ? 'Serving, look at this' : 'All is well'),
+    h('span', null, list.length ? list.map((what, i) => [i ? ' · ' : '', what]) : 'jobs are served, the disk keeps up, nothing is dead'),
+    h('span', { class: 'muted small up' }, `up ${span(o.uptime_ms)}, ${o.version || 'unknown version'}`));
+}
 
 const latencies = (rows) => h('table', { class: 'plain' },
   h('thead', null, h('tr', null, h('th', { scope: 'col' }, h('span', { class: 'hidden' }, 'What')), num('p50'), num('p95'), num('p99'), num('count', 'opt'))),
@@ -493,7 +533,13 @@ function bulkBar(q, state, jobs, chosen) {
 }
 
 pages.job = async (id) => {
-  const j = await get('job', { id });
+  const j = await get('job', { id }).catch((err) => { if (err.status === 404) return null; throw err; });
+  const told = past(id, j ? [j.state, j.attempt, j.failures, j.priority, j.queue_ref, j.due_at].join() : 'gone');
+  if (!j) {
+    return [h('h1', { class: 'mono' }, id),
+      h('p', { class: 'notice' }, told.done && !told.events.length ? 'There is no such job, and the log says nothing of one.' : 'There is no such job any more: it was finished or removed.'),
+      timeline(told)];
+  }
   const q = { ref: j.queue_ref, display: j.queue, pool: j.pool };
   const one = (action) => () => some([j.id], action, action === 'delete' ? () => { toast(`Job ${j.id} is deleted.`); location.hash = '#/queue/' + j.queue_ref + '/' + j.state; } : undefined);
   const raw = Uint8Array.from(atob(j.payload || ''), (c) => c.charCodeAt(0));
@@ -502,7 +548,7 @@ pages.job = async (id) => {
     h('div', { class: 'row' }, h('h1', { class: 'grow mono' }, j.id),
       j.state !== 'leased' && [
         j.state !== 'ready' && button('Run now', one('run'), 'primary'), button('Delay…', one('delay')), button('Priority…', one('priority')), button('Move…', one('move')),
-        text !== null && !j.damaged && button('Edit payload…', () => ask({ title: 'Edit the payload', path: 'jobs/payload', label: 'Replace it', fields: [{ name: 'text', label: 'Payload', type: 'area', value: text }], body: (v) => ({ id: j.id, text: v.text }) })),
+        !j.damaged && button('Edit payload…', () => editPayload(j.id, raw, text)),
       ],
       button('Delete…', one('delete'), 'danger')),
     j.damaged && h('p', { class: 'notice bad' }, 'The payload is rotten on disk and is never handed out. pawl check says where.'),
@@ -519,8 +565,105 @@ pages.job = async (id) => {
         ...j.attrs.map((a) => [a.name || '(no name)', h('code', null, a.value)]),
       ]), h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'JOB GET ' + j.id))),
       payload(raw, text)),
+    timeline(told),
   ];
 };
+
+// past is what the log says of a job. Reading the log costs more than a look at
+// the job, so it is read again only when the job has changed.
+function past(id, mark) {
+  const before = page.state.past;
+  if (before?.mark === mark && !(before.error && Date.now() > before.again)) return before;
+  const own = page.state.past = { mark, events: before?.events || [], complete: before?.complete ?? true, next: 0 };
+  lookBack(own, id, 0);
+  return own;
+}
+
+async function lookBack(own, id, from) {
+  own.busy = true;
+  try {
+    const reply = await get('job/history', { id, from: from || '' });
+    Object.assign(own, { events: from ? own.events.concat(reply.events) : reply.events, complete: from ? own.complete : reply.complete, next: reply.next, error: null });
+  } catch (err) { own.error = err.message; }
+  Object.assign(own, { busy: false, done: true, again: Date.now() + 10_000 });
+  if (page.state.past === own) refresh();
+}
+
+const eventNames = {
+  enqueue: 'enqueued', lease: 'delivered', extend: 'lease extended', ack: 'acknowledged', nack: 'failed', expire: 'lease ran out', release: 'given back untouched',
+  due: 'delay over', lapse: 'time to live over', bury: 'buried', damage: 'buried, payload is damaged', redrive: 'redriven', run: 'made ready', delay: 'delayed',
+  priority: 'priority changed', payload: 'payload replaced', move: 'moved', delete: 'deleted', purge: 'purged', deadmax: 'removed, too many dead', deadfor: 'removed, dead too long',
+};
+
+function timeline(told) {
+  const rows = told.events.map((e) => h('tr', { 'data-key': e.lsn + '.' + e.index },
+    h('td', { class: 'nowrap' }, exact(e.at)),
+    h('td', null, h('span', { class: 'dot s-' + (e.state || 'gone'), 'aria-hidden': 'true' }, '●'), ' ', eventNames[e.what] || e.what),
+    h('td', { class: 's-' + e.state }, e.state || '–'), h('td', { class: 'num' }, e.attempt || '–'),
+    h('td', { class: 'name' }, [
+      e.reason && h('code', null, e.reason),
+      e.queue && ['queue ', h('code', null, e.queue)],
+      (e.what === 'priority' || e.what === 'enqueue' && e.priority) && `priority ${e.priority}`,
+      e.until > 0 && [e.state === 'leased' ? 'until ' : 'due ', exact(e.until)],
+      e.lease && ['lease ', h('code', null, e.lease)],
+    ].filter(Boolean).map((part, i) => [i ? ', ' : '', part]))));
+  return h('section', null, h('h2', null, 'History ', told.busy && h('span', { class: 'muted small' }, 'reading the log…')),
+    told.error && h('p', { class: 'notice bad' }, told.error),
+    told.done && !told.complete && told.events.length > 0 && h('p', { class: 'muted small' }, 'Its beginning is no longer in the log; --keep holds the log longer.'),
+    table(['Time', 'What', 'Then', num('Attempt'), 'Details'], rows, told.done ? 'The log says nothing of it any more.' : 'Reading the log…'),
+    told.done && !told.busy && button('Look again', () => { page.state.past = null; refresh(); }, 'link'),
+    told.next > 0 && !told.busy && button('Read on', () => { lookBack(told, page.args[0], told.next); refresh(); }),
+    h('p', { class: 'muted small' }, 'From the log. The same by command: ', h('code', null, 'JOB HISTORY ' + page.args[0]), ', ', h('code', null, 'pawl job history ' + page.args[0])));
+}
+
+// ---- bytes in a form that can be edited ----
+
+const bytesAs = {
+  text: (raw) => utf8(raw),
+  hex: (raw) => [...raw].map((b, i) => (i ? (i % 32 ? ' ' : '\n') : '') + b.toString(16).padStart(2, '0')).join(''),
+  base64: (raw) => { let s = ''; for (let i = 0; i < raw.length; i += 8192) s += String.fromCharCode(...raw.subarray(i, i + 8192)); return btoa(s).replace(/.{76}(?=.)/g, '$&\n'); },
+};
+const bytesFrom = {
+  text: (text) => new TextEncoder().encode(text),
+  hex: (text) => {
+    const digits = text.replace(/\s+/g, '');
+    const bad = /[^0-9a-fA-F]/.exec(digits);
+    if (bad) throw new Error(`${bad[0]} is no hexadecimal digit.`);
+    if (digits.length % 2) throw new Error('A byte is two hexadecimal digits, and one is missing.');
+    return Uint8Array.from(digits.match(/../g) || [], (d) => parseInt(d, 16));
+  },
+  base64: (text) => {
+    try { return Uint8Array.from(atob(text.replace(/\s+/g, '')), (c) => c.charCodeAt(0)); } catch { throw new Error('This is not base64.'); }
+  },
+};
+
+// editPayload edits bytes as text, hex or base64, or takes them from a file.
+function editPayload(id, raw, text) {
+  let as = text === null ? 'hex' : 'text';
+  ask({ title: 'Edit the payload', path: 'jobs/payload', label: 'Replace it',
+    fields: [
+      { name: 'as', label: 'Written as', type: 'select', options: ['text', 'hex', 'base64'], value: as, half: true },
+      { name: 'file', label: 'Or take a file', type: 'file', optional: true, half: true },
+      { name: 'text', label: 'Payload', type: 'area', value: bytesAs[as](raw) },
+    ],
+    changed: async (inputs, input) => {
+      if (input === inputs.as) {
+        try {
+          const now = bytesFrom[as](inputs.text.value);
+          const shown = bytesAs[input.value](now);
+          if (shown === null) throw new Error('These bytes are no text.');
+          inputs.text.value = shown;
+          as = input.value;
+        } catch (err) { input.value = as; toast(err.message, true); }
+      } else if (input === inputs.file && input.files.length) {
+        const fresh = new Uint8Array(await input.files[0].arrayBuffer());
+        if (as === 'text' && utf8(fresh) === null) as = inputs.as.value = 'hex';
+        inputs.text.value = bytesAs[as](fresh);
+        inputs.text.dispatchEvent(new Event('input', { bubbles: true }));
+      }
+    },
+    body: (v) => (v.as === 'text' ? { id, text: v.text } : { id, payload: bytesAs.base64(bytesFrom[v.as](v.text)).replaceAll('\n', '') }) });
+}
 
 function utf8(raw) {
   try { return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(raw); } catch { return null; }
@@ -735,14 +878,21 @@ let turn = 0, timer = 0;
 async function refresh() {
   clearTimeout(timer);
   const mine = ++turn;
-  let content;
+  let content, failed = false;
   try {
     content = await pages[page.name](...page.args);
   } catch (err) {
-    content = [h('div', { class: 'notice bad', role: 'alert' }, err instanceof TypeError && /fetch|network/i.test(err.message) ? 'The server does not answer.' : err.message)];
+    const away = err instanceof TypeError && /fetch|network/i.test(err.message);
+    if (away && main.dataset.shows === location.hash) { // what was seen last is better than nothing; the bar above says so
+      if (mine === turn) { main.classList.add('stale'); timer = setTimeout(tick, refreshMs); }
+      return;
+    }
+    content = [h('div', { class: 'notice bad', role: 'alert' }, away ? 'The server does not answer.' : err.message, ' ', button('Try again', () => refresh()))];
+    delete main.dataset.shows;
+    failed = true;
   }
   if (mine !== turn) return;
-  patch(main, h('main', { id: 'main', tabindex: '-1' }, content));
+  patch(main, h('main', { id: 'main', tabindex: '-1', 'data-shows': failed ? null : location.hash }, content));
   main.removeAttribute('aria-busy');
   if (!performance.getEntriesByName('drawn').length) performance.mark('drawn');
   timer = setTimeout(tick, refreshMs);
@@ -760,7 +910,7 @@ async function health() {
   try {
     const r = await (await fetch('/readyz', { cache: 'no-store' })).json();
     text = r.reasons.map((x) => x.detail).join(' · ');
-  } catch { text = 'The server does not answer.'; }
+  } catch { text = 'The server does not answer. It is asked again every two seconds; what is shown is from before.'; }
   if (line.textContent !== text) line.textContent = text;
 }
 
