@@ -172,7 +172,11 @@ func (c *subcommand) run(ctx context.Context, e *env, args []string) error {
 	fs, f := c.flags(e)
 	help := fs.BoolP("help", "h", false, "say this")
 	if err := fs.Parse(args); err != nil {
-		return usageError{fmt.Errorf("%s: %w (see pawl help %s)", c.name, err, c.name)}
+		hint := ""
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			hint = nearFlag(fs, unknown.GetSpecifiedName())
+		}
+		return usageError{fmt.Errorf("%s: %w%s (see pawl help %s)", c.name, err, hint, c.name)}
 	}
 	if *help {
 		fmt.Fprintf(e.stdout, "pawl %s: %s\n\nUsage: pawl %s [flags]%s\n\n%s", c.name, c.summary, c.name, prefixSpace(c.args), fs.FlagUsagesWrapped(100))
@@ -180,6 +184,9 @@ func (c *subcommand) run(ctx context.Context, e *env, args []string) error {
 	}
 	err := f(ctx, fs.Args())
 	var use usageError
+	if errors.Is(err, errFewArgs) {
+		return usageError{fmt.Errorf("%s: %w, want pawl %s%s (see pawl help %s)", c.name, errFewArgs, c.name, prefixSpace(c.args), c.name)}
+	}
 	if errors.As(err, &use) {
 		return usageError{fmt.Errorf("%s: %w (see pawl help %s)", c.name, use.error, c.name)}
 	}
@@ -204,16 +211,29 @@ func overview(w io.Writer) {
 	fmt.Fprintln(w, "\npawl help SUBCOMMAND says more. Every flag of serve can stand in a file (--config) or the\nenvironment (PAWL_ADDR for --addr); pawl config shows what holds and where it came from.")
 }
 
+// errFewArgs is given with the usage line of the subcommand.
+var errFewArgs = errors.New("something is missing")
+
 // wantArgs refuses fewer than low and more than high words; high below zero is
 // no limit.
 func wantArgs(args []string, low, high int) error {
 	switch {
 	case len(args) < low:
-		return usagef("%d more argument(s) needed", low-len(args))
+		return usageError{errFewArgs}
 	case high >= 0 && len(args) > high:
 		return usagef("unexpected argument %q", args[high])
 	}
 	return nil
+}
+
+// nearFlag is a hint for a mistyped flag.
+func nearFlag(fs *pflag.FlagSet, name string) string {
+	var known []string
+	fs.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	if near := config.Nearest(name, known); near != "" {
+		return fmt.Sprintf(", did you mean --%s?", near)
+	}
+	return ""
 }
 
 func prefixSpace(s string) string {

@@ -19,5 +19,9 @@ func isTerminalInput(r io.Reader) bool {
 
 func isCharDevice(f *os.File) bool {
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // a device too, where nobody types
+	return err != nil || !os.SameFile(info, null)
 }
