@@ -206,6 +206,9 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 		if errors.As(err, &refused) {
 			return nil, err
 		}
+		if open, ok := errors.AsType[*openError](err); ok {
+			err = open.err // of a greeting, before any command: nothing is open
+		}
 		return nil, &ConnectError{c.opts.Addr, err}
 	}
 	return cn, nil

@@ -250,3 +250,26 @@ func TestAckAll(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherServerIsNotOpen: what answers the greeting and is no Pawl was never
+// sent a command.
+func TestOtherServerIsNotOpen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		c.Read(make([]byte, 1024))
+		c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+	}()
+	_, err = client.New(client.Options{Addr: l.Addr().String()}).Enqueue(t.Context(), client.Job{Queue: "q"})
+	if _, ok := errors.AsType[*client.ConnectError](err); !ok || errors.Is(err, client.ErrUnknown) || !errors.Is(err, client.ErrProtocol) {
+		t.Errorf("got %v, want a *ConnectError with ErrProtocol that is not ErrUnknown", err)
+	}
+}
