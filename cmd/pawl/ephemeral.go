@@ -13,19 +13,22 @@ import (
 // ephemeralPattern is what directories of --ephemeral are called, below TMPDIR.
 const ephemeralPattern = "pawl-ephemeral-*"
 
-// makeEphemeral makes a directory that goes with the daemon. One that was killed
-// could not remove its own, so those that nobody holds any more go now.
-func makeEphemeral(log *slog.Logger) (string, error) {
+// makeEphemeral makes a directory that goes with the daemon.
+func makeEphemeral() (string, error) { return os.MkdirTemp("", ephemeralPattern) }
+
+// clearEphemeral removes the directories of daemons that were killed and could
+// not do it themselves: those that nobody holds any more. Every start does it,
+// whatever it serves.
+func clearEphemeral(log *slog.Logger) {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), ephemeralPattern))
 	if err != nil {
-		return "", err
+		return // TMPDIR is no pattern
 	}
 	for _, dir := range left {
 		if err := removeAbandoned(dir); err != nil {
 			log.Warn("cannot remove what a killed daemon has left", "dir", dir, "error", err)
 		}
 	}
-	return os.MkdirTemp("", ephemeralPattern)
 }
 
 // abandonedAfter is how old a directory without a holder must be: a daemon that

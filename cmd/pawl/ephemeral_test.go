@@ -55,6 +55,11 @@ func TestEphemeral(t *testing.T) {
 		}
 	}
 	s.end(t)
+	again := leave("pawl-ephemeral-4", old)
+	serveIn(t, t.TempDir()).ready(t).end(t) // any daemon
+	if _, err := os.Stat(again); err == nil {
+		t.Error("what a killed daemon has left stays at a start of another kind")
+	}
 	left, err := os.ReadDir(tmp)
 	if err != nil {
 		t.Fatal(err)

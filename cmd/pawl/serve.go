@@ -50,8 +50,9 @@ func serve(ctx context.Context, e *env, set *config.Set) error {
 			return withExit(exitConfig, fmt.Errorf("admin-addr: %s can be reached from other machines, but neither file names accounts", c.AdminAddr))
 		}
 	}
+	clearEphemeral(log)
 	if c.Ephemeral {
-		dir, err := makeEphemeral(log)
+		dir, err := makeEphemeral()
 		if err != nil {
 			return withExit(exitCreate, err)
 		}
