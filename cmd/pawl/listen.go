@@ -1,13 +1,13 @@
 package main
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 
 	"pawl/config"
+	"pawl/server/resp"
 )
 
 // listeners are the open doors of a daemon; nil ones are off.
@@ -37,7 +37,7 @@ func listen(c *config.Config, secure *tlsFiles) (l listeners, err error) {
 			return l, fmt.Errorf("addr: %w", err)
 		}
 		if secure != nil {
-			tcp = tls.NewListener(tcp, secure.server())
+			tcp = resp.NewTLSListener(tcp, secure.server())
 		}
 		l.resp = append(l.resp, tcp)
 	}
@@ -57,7 +57,7 @@ func listen(c *config.Config, secure *tlsFiles) (l listeners, err error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if secure != nil && c.HTTPTLS {
-			return tls.NewListener(tcp, secure.server("http/1.1")), nil
+			return resp.NewTLSListener(tcp, secure.server("http/1.1")), nil
 		}
 		return tcp, nil
 	}

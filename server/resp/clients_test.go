@@ -187,7 +187,7 @@ func startTLS(t *testing.T, d *daemon, config *tls.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go d.s.Serve(context.Background(), tls.NewListener(l, config))
+	go d.s.Serve(context.Background(), resp.NewTLSListener(l, config))
 	return l.Addr().String()
 }
 

@@ -143,7 +143,10 @@ func addrText(a, other net.Addr) string {
 // rawConn is the connection below TLS.
 func rawConn(nc stream) stream {
 	if t, ok := nc.(*tls.Conn); ok {
-		return t.NetConn()
+		nc = t.NetConn()
+	}
+	if g, ok := nc.(*gatedConn); ok {
+		return g.Conn
 	}
 	return nc
 }
