@@ -7,18 +7,28 @@ import (
 
 // PING [message].
 func cmdPing(c *conn, args [][]byte) {
-	w := c.begin()
 	if len(args) > 1 {
-		w.bulk(args[1])
-	} else {
-		w.simple("PONG")
+		c.echo(args[1])
+		return
 	}
+	c.begin().simple("PONG")
 	c.end()
 }
 
 // ECHO message.
 func cmdEcho(c *conn, args [][]byte) {
-	c.begin().bulk(args[1])
+	c.echo(args[1])
+}
+
+// echo answers with what the client sent; a long text goes out from where it
+// came in, without a copy that no limit counts.
+func (c *conn) echo(text []byte) {
+	if len(text) >= directBytes && !c.polled && !c.muted() {
+		c.settle()
+		c.bulk(text)
+		return
+	}
+	c.begin().bulk(text)
 	c.end()
 }
 
