@@ -51,7 +51,7 @@ type Footprint struct {
 	Snapshot   int64  `json:"rss_snapshot"`  // the most while a snapshot was written beside a load of enqueues and cycles
 	Restarted  int64  `json:"rss_restarted"` // after the last restart, the first job fetched
 	DiskBytes  int64  `json:"disk_bytes"`    // of the directory when it was full
-	Written    int64  `json:"written_bytes"` // to disk by the time it was full, as the kernel counts for the process
+	Written    int64  `json:"written_bytes"` // to disk by the time it was full, as the daemon counts
 	Enqueued   int    `json:"enqueued"`      // by the time of the kill, with those beside the snapshot and for the log's tail
 	FillSecond Spread `json:"filled_per_second"`
 	// Cycles are those a second at 64 connections, three runs, before it
@@ -134,7 +134,7 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 	if f.CyclesEmpty, err = o.cycles(ctx, s); err != nil {
 		return f, err
 	}
-	written, err := s.written()
+	written, err := s.written(ctx)
 	if err != nil {
 		return f, err
 	}
@@ -145,7 +145,7 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 	if f.Filled, err = s.rss(); err != nil {
 		return f, err
 	}
-	if f.Written, err = s.written(); err != nil {
+	if f.Written, err = s.written(ctx); err != nil {
 		return f, err
 	}
 	f.Written -= written
@@ -379,9 +379,11 @@ func (s *Server) rss() (int64, error) {
 	return procNumber(fmt.Sprintf("/proc/%d/status", s.pid()), "VmRSS:", 1<<10)
 }
 
-// written is how many bytes the server's process has caused to be sent to disk.
-func (s *Server) written() (int64, error) {
-	return procNumber(fmt.Sprintf("/proc/%d/io", s.pid()), "write_bytes:", 1)
+// written is how many bytes the daemon has written to disk: the log, the zeros
+// before it, and snapshots. The kernel's count for the process is of no use: it
+// takes a write for all of the large page of memory that it falls into.
+func (s *Server) written(ctx context.Context) (int64, error) {
+	return scrapeSum(ctx, s.adminAddr, "pawl_log_written_bytes_total", "pawl_log_zeroed_bytes_total", "pawl_snapshot_written_bytes_total")
 }
 
 // procNumber is the number behind a name in a file of /proc, in its unit.

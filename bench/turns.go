@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,17 +45,13 @@ type Buckets struct {
 
 // Scrape reads histograms from a daemon's metrics, by name.
 func Scrape(ctx context.Context, adminAddr string) (map[string]Buckets, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+adminAddr+"/metrics", nil)
+	page, err := metricsPage(ctx, adminAddr)
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
+	defer page.Close()
 	all := map[string]Buckets{}
-	lines := bufio.NewScanner(response.Body)
+	lines := bufio.NewScanner(page)
 	for lines.Scan() {
 		name, rest, ok := strings.Cut(lines.Text(), `_bucket{le="`)
 		if !ok {
@@ -73,6 +71,46 @@ func Scrape(ctx context.Context, adminAddr string) (map[string]Buckets, error) {
 		return nil, fmt.Errorf("metrics of %s have no %s", adminAddr, TurnTimes)
 	}
 	return all, lines.Err()
+}
+
+func metricsPage(ctx context.Context, adminAddr string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+adminAddr+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+// scrapeSum is the sum of some counters of a daemon's metrics, all of which must
+// be there.
+func scrapeSum(ctx context.Context, adminAddr string, names ...string) (sum int64, err error) {
+	page, err := metricsPage(ctx, adminAddr)
+	if err != nil {
+		return 0, err
+	}
+	defer page.Close()
+	found := 0
+	lines := bufio.NewScanner(page)
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		if !slices.Contains(names, name) {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("metrics of %s: %w", adminAddr, err)
+		}
+		sum += int64(n)
+		found++
+	}
+	if err := lines.Err(); err != nil || found == len(names) {
+		return sum, err
+	}
+	return 0, fmt.Errorf("metrics of %s have %d of %v", adminAddr, found, names)
 }
 
 // Count is how many values there are.
