@@ -3,7 +3,6 @@ package recovery
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"sync"
 	"sync/atomic"
@@ -145,17 +144,8 @@ func (s *Scrubber) Round(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// findTries is how often the generations are looked for again.
-const findTries = 3
-
 func (s *Scrubber) generations(ctx context.Context, slow *slowFS) {
-	opt := wal.FindOptions{Store: wal.StoreID(s.Identity.ID)}
-	history, err := wal.Find(slow, LogDir(s.Dir), opt)
-	for tries := 0; tries < findTries && errors.Is(err, io.ErrUnexpectedEOF); tries++ {
-		// A generation was filled and cut to its length while it was read. At full
-		// speed that is not likely to happen again.
-		history, err = wal.Find(slow.FS, LogDir(s.Dir), opt)
-	}
+	history, err := wal.Find(slow, LogDir(s.Dir), wal.FindOptions{Store: wal.StoreID(s.Identity.ID), Live: true})
 	if err != nil {
 		s.report(ctx, err)
 		return

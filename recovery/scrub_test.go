@@ -3,14 +3,11 @@ package recovery_test
 import (
 	"context"
 	"errors"
-	"io"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"pawl/internal/vfs"
 	"pawl/recovery"
 	"pawl/wal/waltest"
 )
@@ -55,49 +52,6 @@ func TestScrubber(t *testing.T) {
 		if !ok || !strings.Contains(strings.Join(flipped, " "), damage.File) {
 			t.Errorf("found %v", err)
 		}
-	}
-	must(t, w.close())
-}
-
-// cuttingFS has one file cut short while it is read, as a generation is that was
-// filled meanwhile: the first that is read beyond its head.
-type cuttingFS struct {
-	vfs.FS
-	cut *bool
-}
-
-type cutFile struct {
-	vfs.File
-	cut *bool
-}
-
-func (c cuttingFS) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
-	f, err := c.FS.OpenFile(name, flag, perm)
-	return cutFile{f, c.cut}, err
-}
-
-func (f cutFile) ReadAt(p []byte, off int64) (int, error) {
-	if len(p) > 1<<10 && !*f.cut {
-		*f.cut = true
-		return 0, io.EOF
-	}
-	return f.File.ReadAt(p, off)
-}
-
-// A generation that is cut to its length while the scrubber reads is no damage.
-func TestScrubberMeetsACut(t *testing.T) {
-	disk, p := waltest.NewDisk(), newPast()
-	w, err := openWorld(disk, "/store", 430, p)
-	must(t, err)
-	must(t, w.work(50))
-	cut := false
-	s := &recovery.Scrubber{
-		FS: cuttingFS{disk, &cut}, Dir: "/store", Identity: w.store.Identity, BytesPerSecond: 1 << 20,
-		Found: func(err error) { t.Errorf("found %v", err) },
-	}
-	synctest.Test(t, func(t *testing.T) { must(t, s.Round(t.Context())) })
-	if !cut {
-		t.Error("no file was cut")
 	}
 	must(t, w.close())
 }

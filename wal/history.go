@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,11 @@ type FindOptions struct {
 	// Bereft says that later generations may have been taken away, as a repair
 	// does: the newest one that is left may be as short as its successor made it.
 	Bereft bool
+	// Live says that the log is being written meanwhile: the newest generation
+	// found may not be the newest any more, and one that is found unlinked may be
+	// half made. What depends on that is not judged; Sealed generations can be
+	// verified.
+	Live bool
 }
 
 // History is the generations of a log, with what their first entries say.
@@ -72,7 +78,7 @@ func Find(fsys vfs.FS, dir string, opt FindOptions) (*History, error) {
 				return nil, err
 			}
 		}
-		b, err := h.look(number)
+		b, err := h.look(number, !opt.Live)
 		if err != nil {
 			return nil, err
 		}
@@ -84,6 +90,9 @@ func Find(fsys vfs.FS, dir string, opt FindOptions) (*History, error) {
 		if err := fsys.SyncDir(dir); err != nil {
 			return nil, fmt.Errorf("settle log: %w", err)
 		}
+	}
+	if opt.Live {
+		return h, h.joinLive()
 	}
 	if newest := h.newest(); claimed > newest {
 		return nil, &CorruptError{Path: segmentPath(dir, claimed), Generation: claimed,
@@ -145,7 +154,8 @@ func settle(fsys vfs.FS, dir string, number uint32) error {
 }
 
 // look reads the first entries of a generation and notes whether it is linked.
-func (h *History) look(number uint32) (birth, error) {
+// What is behind them, where it is not, is only looked at when all is.
+func (h *History) look(number uint32, all bool) (birth, error) {
 	path := segmentPath(h.dir, number)
 	f, err := h.fs.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -173,44 +183,129 @@ func (h *History) look(number uint32) (birth, error) {
 		_, linkErr = s.next()
 	}
 	if birthErr == nil && linkErr == nil {
-		h.Linked = append(h.Linked, Info{
+		// What is longer than it was made has something behind it that the log did
+		// not write.
+		h.add(Info{
 			Generation: number,
 			FirstLSN:   s.link.lsn + 1,
 			LastLSN:    s.link.lsn,
-			Length:     size,
+			Length:     s.birth.within(size),
 			Size:       size,
-		})
-		h.heads = append(h.heads, head{s.birth, s.link, s.last.wallTime})
+		}, head{s.birth, s.link, s.last.wallTime})
+		return s.birth, nil
+	}
+	if !all {
+		h.Unused = append(h.Unused, number)
 		return s.birth, nil
 	}
 
 	// Never linked, or its link is damaged: then what is behind may say so.
-	h.buf = slices.Grow(h.buf[:0], int(size))[:size]
-	if err := readFull(f, h.buf, 0); err != nil {
-		return birth{}, fmt.Errorf("read generation %d: %w", number, err)
-	}
-	rest := h.buf[min(len(h.buf), birthEntryBytes):]
-	if birthErr != nil && (errors.Is(birthErr, ErrForeign) || errors.Is(birthErr, ErrFormat) || !allZero(rest)) {
+	if birthErr != nil {
 		// A birth is durable before anything is written behind it.
-		return birth{}, &CorruptError{Path: path, Generation: number, Err: fmt.Errorf("birth entry: %w", birthErr)}
+		damage := &CorruptError{Path: path, Generation: number, Err: fmt.Errorf("birth entry: %w", birthErr)}
+		if errors.Is(birthErr, ErrForeign) || errors.Is(birthErr, ErrFormat) {
+			return birth{}, damage
+		}
+		if size > MaxGenerationBytes {
+			damage.Err = fmt.Errorf("%w, and no generation has %d bytes", damage.Err, size)
+			return birth{}, damage
+		}
+		switch zero, err := onlyZeros(f, min(size, birthEntryBytes), size); {
+		case err != nil:
+			return birth{}, fmt.Errorf("read generation %d: %w", number, err)
+		case !zero:
+			return birth{}, damage
+		}
+		h.Unused = append(h.Unused, number)
+		return birth{}, nil
 	}
 	if errors.Is(linkErr, ErrForeign) || errors.Is(linkErr, ErrFormat) {
 		return birth{}, &CorruptError{Path: path, Generation: number, Offset: birthEntryBytes, Err: fmt.Errorf("link entry: %w", linkErr)}
 	}
-	if birthErr == nil {
-		h.vouched = max(h.vouched, s.birth.durable)
-		if mark, ok := s.mark(rest); ok {
-			// A witness; not history by nature, so it does not count as cut.
-			h.vouched = max(h.vouched, mark.durable)
-			rest = rest[markEntryBytes:]
-		}
-		if v := s.vouched(rest); v > h.lostVouched {
-			h.lost, h.lostVouched, h.lostErr = number, v, linkErr
-		}
+	made := s.birth.within(size)
+	h.buf = slices.Grow(h.buf[:0], int(made))[:made]
+	if err := readFull(f, h.buf, 0); err != nil {
+		return birth{}, fmt.Errorf("read generation %d: %w", number, err)
+	}
+	rest := h.buf[min(len(h.buf), birthEntryBytes):]
+	h.vouched = max(h.vouched, s.birth.durable)
+	if mark, ok := s.mark(rest); ok {
+		// A witness; not history by nature, so it does not count as cut.
+		h.vouched = max(h.vouched, mark.durable)
+		rest = rest[markEntryBytes:]
+	}
+	if v := s.vouched(rest); v > h.lostVouched {
+		h.lost, h.lostVouched, h.lostErr = number, v, linkErr
 	}
 	h.cut += notZero(rest)
 	h.Unused = append(h.Unused, number)
 	return s.birth, nil
+}
+
+// add lists a linked generation in its place.
+func (h *History) add(info Info, first head) {
+	i, _ := slices.BinarySearchFunc(h.Linked, info.Generation, func(i Info, number uint32) int { return cmp.Compare(i.Generation, number) })
+	h.Linked = slices.Insert(h.Linked, i, info)
+	h.heads = slices.Insert(h.heads, i, first)
+}
+
+// lostLink says that the link of a generation is damaged, as why says.
+func (h *History) lostLink(lsn LSN, why string) *CorruptError {
+	return &CorruptError{Path: segmentPath(h.dir, h.lost), Generation: h.lost, Offset: birthEntryBytes, LSN: lsn,
+		Err: fmt.Errorf("link entry: %w: %s", h.lostErr, why)}
+}
+
+// onlyZeros says whether a file is zero from one offset to another.
+func onlyZeros(f io.ReaderAt, from, to int64) (bool, error) {
+	var piece [64 << 10]byte
+	for from < to {
+		b := piece[:min(to-from, int64(len(piece)))]
+		if err := readFull(f, b, from); err != nil {
+			return false, err
+		}
+		if !allZero(b) {
+			return false, nil
+		}
+		from += int64(len(b))
+	}
+	return true, nil
+}
+
+// joinLive is join for a log that is being written. Generations are linked in
+// the order of their numbers, so what has a smaller one than a linked generation
+// and is not linked itself will never be: now it can be judged.
+func (h *History) joinLive() error {
+	unlinked := h.Unused
+	h.Unused = nil
+	for _, number := range unlinked {
+		if number > h.newest() {
+			h.Unused = append(h.Unused, number)
+			continue
+		}
+		if _, err := h.look(number, true); err != nil {
+			return err
+		}
+		if h.lost == number {
+			return h.lostLink(0, "a later entry is there")
+		}
+	}
+	// Of a generation whose successor was dropped, its own end says how long it
+	// is: it was trimmed before that, but perhaps since it was looked at.
+	for i := range h.Linked {
+		if i+1 == len(h.Linked) || h.heads[i+1].link.generation <= h.Linked[i].Generation {
+			continue
+		}
+		info, err := h.fs.Stat(segmentPath(h.dir, h.Linked[i].Generation))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // dropped as well; who reads it will see
+		}
+		if err != nil {
+			return fmt.Errorf("read generation %d: %w", h.Linked[i].Generation, err)
+		}
+		h.Linked[i].Size = info.Size()
+		h.Linked[i].Length = min(h.Linked[i].Length, info.Size())
+	}
+	return h.join(true)
 }
 
 // join fills in what each link says of the generation before.

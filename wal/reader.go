@@ -179,8 +179,7 @@ func (r *Reader) turn(found error) {
 	verdict := Decide(e)
 	switch {
 	case verdict.Refuse != "" && newest && r.h.lostVouched == e.VouchedByEntry && r.h.lostVouched >= e.Expected:
-		r.err = &CorruptError{Path: segmentPath(r.h.dir, r.h.lost), Generation: r.h.lost, Offset: birthEntryBytes, LSN: e.Expected,
-			Err: fmt.Errorf("link entry: %w: %s", r.h.lostErr, verdict.Refuse)}
+		r.err = r.h.lostLink(e.Expected, verdict.Refuse)
 	case verdict.Refuse != "":
 		r.err = r.corrupt(int64(offset), fmt.Errorf("%w: %s", found, verdict.Refuse))
 	case newest:

@@ -32,6 +32,15 @@ type birth struct {
 	durable LSN    // highest LSN known durable then
 }
 
+// within is how much of a file of size bytes the log can have written.
+func (b birth) within(size int64) int64 {
+	made := int64(MaxGenerationBytes)
+	if b.size > 0 {
+		made = int64(b.size)
+	}
+	return min(size, made)
+}
+
 // link is what the second one says of the generation before. Zero generation:
 // there was none.
 type link struct {

@@ -1,0 +1,347 @@
+package wal_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"testing"
+
+	"pawl/internal/vfs"
+	"pawl/wal"
+	"pawl/wal/waltest"
+)
+
+// between is a file system that does something before each operation on it, but
+// not before those that this leads to.
+type between struct {
+	vfs.FS
+	before func()
+	inside bool
+}
+
+func (b *between) turn() {
+	if b.before != nil && !b.inside {
+		b.inside = true
+		b.before()
+		b.inside = false
+	}
+}
+
+func (b *between) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	b.turn()
+	f, err := b.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return &betweenFile{f, b}, nil
+}
+
+func (b *between) Mkdir(name string, perm fs.FileMode) error {
+	b.turn()
+	return b.FS.Mkdir(name, perm)
+}
+
+func (b *between) Remove(name string) error { b.turn(); return b.FS.Remove(name) }
+
+func (b *between) ReadDir(name string) ([]fs.DirEntry, error) { b.turn(); return b.FS.ReadDir(name) }
+
+func (b *between) Stat(name string) (fs.FileInfo, error) { b.turn(); return b.FS.Stat(name) }
+
+func (b *between) SyncDir(name string) error { b.turn(); return b.FS.SyncDir(name) }
+
+type betweenFile struct {
+	vfs.File
+	b *between
+}
+
+func (f *betweenFile) ReadAt(p []byte, off int64) (int, error) {
+	f.b.turn()
+	return f.File.ReadAt(p, off)
+}
+
+func (f *betweenFile) WriteAt(p []byte, off int64) (int, error) {
+	f.b.turn()
+	return f.File.WriteAt(p, off)
+}
+
+func (f *betweenFile) Truncate(size int64) error { f.b.turn(); return f.File.Truncate(size) }
+
+func (f *betweenFile) Size() (int64, error) { f.b.turn(); return f.File.Size() }
+
+func (f *betweenFile) Sync() error { f.b.turn(); return f.File.Sync() }
+
+// verifyLive does what a scrubber does.
+func verifyLive(fsys vfs.FS, opt wal.FindOptions) error {
+	opt.Store = waltest.Store
+	h, err := wal.Find(fsys, logDir, opt)
+	if err != nil {
+		return err
+	}
+	for _, info := range h.Linked {
+		if !info.Sealed {
+			continue
+		}
+		if err := h.Verify(info.Generation); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("verify generation %d: %w", info.Generation, err)
+		}
+	}
+	return nil
+}
+
+// busyLog is a log in small generations that takes the oldest away now and then.
+type busyLog struct {
+	t *testing.T
+	l *wal.Log
+	n int
+}
+
+func newBusyLog(t *testing.T, fsys vfs.FS) *busyLog {
+	if err := fsys.Mkdir(logDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := wal.Begin(wal.Options{FS: fsys, Dir: logDir, GenerationBytes: wal.MinGenerationBytes, Foreground: true}, wal.End{Store: waltest.Store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return &busyLog{t, l, 0}
+}
+
+// fill writes until so many generations more are full, and drops all but keep.
+func (b *busyLog) fill(generations, keep int) {
+	b.t.Helper()
+	last := func() uint32 { list := b.l.Generations(); return list[len(list)-1].Generation }
+	for at := last(); generations > 0; {
+		b.n++
+		size := 200 + b.n%7*130
+		if b.n%41 == 0 {
+			size = wal.MinGenerationBytes // overtakes what was prepared
+		}
+		if _, err := waltest.Append(b.l, waltest.Record{Head: []byte("head"), Body: make([]byte, size)}); err != nil {
+			b.t.Fatal(err)
+		}
+		if now := last(); now != at {
+			at = now
+			generations--
+		}
+	}
+	for list := b.l.Generations(); len(list) > keep; list = list[1:] {
+		// Sometimes one from the middle.
+		if err := b.l.Drop(list[min(b.n%2, len(list)-2)].Generation); err != nil {
+			b.t.Fatal(err)
+		}
+		if b.n%2 == 1 && len(list) > 2 {
+			list[1] = list[0]
+		}
+	}
+}
+
+// A log is looked at while it is written: whatever the writer does between any
+// two operations of the reader, a sound log has no damage. That what the writer
+// does is enough to mislead who does not know about it is seen by looking
+// without Live.
+func TestFindWhileWriting(t *testing.T) {
+	misled := 0
+	for _, burst := range []struct{ generations, keep int }{{1, 100}, {2, 100}, {3, 2}, {4, 3}, {1, 2}} {
+		for _, live := range []bool{true, false} {
+			for at := range 200 {
+				disk := waltest.NewDisk()
+				b := newBusyLog(t, disk)
+				b.fill(5, 100)
+				reader, ops := &between{FS: disk}, 0
+				reader.before = func() {
+					if ops == at || ops == at+3 {
+						b.fill(burst.generations, burst.keep)
+					}
+					ops++
+				}
+				err := verifyLive(reader, wal.FindOptions{Live: live})
+				if live && err != nil {
+					t.Fatalf("burst of %+v before operation %d of the reader: %v", burst, at, err)
+				}
+				if !live && err != nil {
+					misled++
+				}
+				if ops < at {
+					break
+				}
+			}
+		}
+	}
+	if misled == 0 {
+		t.Error("without Live nothing was misled: the bursts are too small")
+	}
+}
+
+// The other way round: before each operation of the writer somebody looks at all.
+func TestFindBetweenWrites(t *testing.T) {
+	disk := waltest.NewDisk()
+	writer, looks := &between{FS: disk}, 0
+	b := newBusyLog(t, writer)
+	writer.before = func() {
+		looks++
+		if err := verifyLive(disk, wal.FindOptions{Live: true}); err != nil {
+			t.Fatalf("before operation %d of the writer: %v", looks, err)
+		}
+	}
+	for range 8 {
+		b.fill(3, 4)
+	}
+	if looks < 500 {
+		t.Errorf("looked %d times, want 500", looks)
+	}
+}
+
+// Rot in a closed generation is found all the same, its first entries included;
+// and in one that was passed over.
+func TestFindLiveDamage(t *testing.T) {
+	disk := waltest.NewDisk()
+	b := newBusyLog(t, disk)
+	b.fill(6, 100)
+	list := b.l.Generations()
+	for _, offset := range []int64{9, 70, 140, 400} {
+		for _, info := range list[:len(list)-1] {
+			name := segmentFile(info.Generation)
+			disk.Flip(name, offset*8)
+			if c, ok := errors.AsType[*wal.CorruptError](verifyLive(disk, wal.FindOptions{Live: true})); !ok {
+				t.Errorf("a bit at %d of generation %d: got no damage", offset, info.Generation)
+			} else if c.Generation != info.Generation && c.Generation != info.Generation+1 {
+				t.Errorf("a bit at %d of generation %d: got %v", offset, info.Generation, c)
+			}
+			disk.Flip(name, offset*8)
+		}
+	}
+	if err := verifyLive(disk, wal.FindOptions{Live: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+// huge is a file system with a file that says it is very long.
+type huge struct {
+	vfs.FS
+	name string
+	size int64
+	read int
+}
+
+type hugeFile struct {
+	vfs.File
+	h *huge
+}
+
+func (h *huge) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
+	f, err := h.FS.OpenFile(name, flag, perm)
+	if err == nil && name == h.name {
+		return &hugeFile{f, h}, nil
+	}
+	return f, err
+}
+
+func (f *hugeFile) Size() (int64, error) { return f.h.size, nil }
+
+func (f *hugeFile) ReadAt(p []byte, off int64) (int, error) {
+	f.h.read += len(p)
+	n, err := f.File.ReadAt(p, off)
+	if n < len(p) {
+		clear(p[n:])
+		return len(p), nil
+	}
+	return n, err
+}
+
+// A file in the log's directory may have any length: what is read of it, and held
+// in memory, is no more than a generation can have.
+func TestFindHugeFiles(t *testing.T) {
+	const size = 1 << 50
+	for _, c := range []struct {
+		name  string
+		spoil func(b []byte)
+		want  string
+	}{
+		{"never linked", func([]byte) {}, ""},
+		{"the one that is written", func([]byte) {}, ""},
+		{"no birth", func(b []byte) { clear(b) }, "no generation has"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			disk := waltest.NewDisk()
+			b := newBusyLog(t, disk)
+			b.fill(2, 100)
+			list := b.l.Generations()
+			number := list[len(list)-1].Generation
+			if c.name != "the one that is written" {
+				number++ // prepared
+			}
+			name := segmentFile(number)
+			data := disk.Contents(name)
+			c.spoil(data)
+			disk.SetContents(name, data)
+			fsys := &huge{FS: disk, name: name, size: size}
+			_, _, err := waltest.Read(fsys, logDir, wal.ReaderOptions{})
+			switch corrupt, ok := errors.AsType[*wal.CorruptError](err); {
+			case c.want == "" && err != nil:
+				t.Errorf("got %v", err)
+			case c.want != "" && (!ok || corrupt.Generation != number):
+				t.Errorf("got %v, want damage of generation %d", err, number)
+			}
+			if fsys.read == 0 || fsys.read > 4*wal.MinGenerationBytes {
+				t.Errorf("read %d bytes", fsys.read)
+			}
+		})
+	}
+}
+
+// failing is a file system on which asking about files, or reading beyond the
+// first entries, fails.
+type failing struct {
+	vfs.FS
+	stat, read error
+}
+
+type failingFile struct {
+	vfs.File
+	err error
+}
+
+func (f failing) Stat(name string) (fs.FileInfo, error) {
+	if f.stat != nil {
+		return nil, f.stat
+	}
+	return f.FS.Stat(name)
+}
+
+func (f failing) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	file, err := f.FS.OpenFile(name, flag, perm)
+	return failingFile{file, f.read}, err
+}
+
+func (f failingFile) ReadAt(p []byte, off int64) (int, error) {
+	if f.err != nil && off > 0 {
+		return 0, f.err
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// What keeps a reader from looking is told, and is no damage.
+func TestFindThatFails(t *testing.T) {
+	disk := waltest.NewDisk()
+	b := newBusyLog(t, disk)
+	b.fill(5, 100)
+	list := b.l.Generations()
+	if err := b.l.Drop(list[2].Generation); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	if _, err := wal.Find(failing{FS: disk, stat: broken}, logDir, wal.FindOptions{Live: true}); !errors.Is(err, broken) {
+		t.Errorf("got %v, want that a generation cannot be asked for its size", err)
+	}
+	// Gone since it was looked at: who reads it will see.
+	if _, err := wal.Find(failing{FS: disk, stat: fs.ErrNotExist}, logDir, wal.FindOptions{Live: true}); err != nil {
+		t.Error(err)
+	}
+	name := segmentFile(list[len(list)-1].Generation + 1) // prepared
+	disk.SetContents(name, make([]byte, wal.MinGenerationBytes))
+	if _, err := wal.Find(failing{FS: disk, read: broken}, logDir, wal.FindOptions{}); !errors.Is(err, broken) {
+		t.Errorf("got %v, want that a generation without a birth cannot be read", err)
+	}
+}
