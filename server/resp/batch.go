@@ -203,8 +203,6 @@ func (c *conn) conclude(entries []entry, err error) {
 			c.failError(err)
 		case e.cmd.Err() != nil:
 			c.failError(e.cmd.Err())
-		case e.mute:
-			c.renderMuted(e)
 		default:
 			e.render(c, e)
 		}

@@ -65,3 +65,18 @@ func TestPipelineIsOneBatch(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A FETCH whose reply is muted takes no job from one behind it in the pipeline.
+func TestMutedFetchTakesNothing(t *testing.T) {
+	d, f := startFake(t, resp.Options{})
+	c := d.dial()
+	c.do("ENQUEUE", "q", "x")
+	fetch := command("FETCH", "q", "60000")
+	c.send(command("CLIENT", "REPLY", "SKIP") + fetch + fetch)
+	if got := c.reply(); !strings.Contains(got, `"payload" "x"`) {
+		t.Errorf("got %s", got)
+	}
+	if f.lost() != 0 {
+		t.Error("a job was taken and given back")
+	}
+}

@@ -90,11 +90,7 @@ func (c *conn) answerFetch(f *engine.Fetch, lsn engine.LSN, fm form) {
 		c.failError(f.Err())
 		return
 	}
-	if c.muted() {
-		c.b.lost = append(c.b.lost, f.Jobs...)
-	} else {
-		c.renderJobs(f, fm)
-	}
+	c.renderJobs(f, fm)
 	c.flush() // deliveries may not wait in the output
 }
 

@@ -24,6 +24,9 @@ func cmdFetch(c *conn, args [][]byte) {
 		c.fail(refusal)
 		return
 	}
+	if c.muted() {
+		return // a job that is not shown is not taken
+	}
 	if wait == 0 || c.srv.stopped.Load() {
 		c.add(f, renderFetch, form)
 		return
@@ -37,9 +40,6 @@ func cmdFetch(c *conn, args [][]byte) {
 	blocked := lasting(f) // the batch goes back to the pool while it waits
 	c.settle()
 	c.block(&blocked, wait, form)
-	if c.muted() { // all that stood before it is written
-		c.b.out.buf = c.b.out.buf[:0]
-	}
 }
 
 // lasting is a copy of f, not carried out, that needs no batch.
@@ -116,15 +116,6 @@ func checkLease(ms int64) (refusal string) {
 // is kept in lost, to be given back.
 func renderFetch(c *conn, e *entry) {
 	c.renderJobs(e.cmd.(*engine.Fetch), e.form)
-}
-
-// renderMuted is for CLIENT REPLY OFF: a job that is not shown is not taken.
-func (c *conn) renderMuted(e *entry) {
-	if f, ok := e.cmd.(*engine.Fetch); ok {
-		c.b.lost = append(c.b.lost, f.Jobs...)
-		return
-	}
-	e.render(c, e)
 }
 
 func (c *conn) renderJobs(f *engine.Fetch, fm form) {

@@ -119,6 +119,7 @@ var interesting = []string{
 	command("FETCH", "q", "1000", "COUNT", "3", "META"), command("ENQUEUE", "q", "\x00\r\n$5\r\n*1"), command("STATS", "q"),
 	command("HELLO", "3"), command("HELLO", "2"), command("MULTI"), command("EXEC"), command("DISCARD"), command("RESET"),
 	command("CLIENT", "REPLY", "SKIP"), command("CLIENT", "REPLY", "OFF"), command("CLIENT", "REPLY", "ON"),
+	command("CLIENT", "REPLY", "SKIP") + command("FETCH", "q", "1000") + command("FETCH", "q", "1000"),
 	command("SELECT", "1"), command("NOSUCH", "\r\n+OK\r\n"), command("ECHO", strings.Repeat("e", 4096)),
 	command("ECHO", strings.Repeat("e", 4097)), command("ACK", "nosuch", "nosuch"), command("COMMAND", "DOCS", "fetch"),
 	command("FETCH", "nothere", "1000", "WAIT", "1"), command(""), command("QUIT"),
