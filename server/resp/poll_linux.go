@@ -69,7 +69,10 @@ type turn struct {
 
 // When the poller is in the way.
 const (
-	stuckAfter = 100 // milliseconds of one pass after which others look after its connections
+	// stuckAfter is the age of a pass, in milliseconds, from which on others look after
+	// its connections. The clock moves in ticks of 100: a pass that has seen one may
+	// have begun just before it, one that has seen two is older than a tick.
+	stuckAfter = 150
 	coldRead   = 2 * time.Millisecond
 	coldTime   = time.Second
 
@@ -534,12 +537,15 @@ func (p *poller) hand(b *batch, t *turn, r remainder) {
 	p.leave(c)
 }
 
+// isStuck says whether a pass takes too long, of which passing says when it began.
+func isStuck(passing, now int64) bool { return passing != 0 && now+1-passing >= stuckAfter }
+
 // relieve gives connections to goroutines while a pass takes too long: those of
 // the pass, if all they wait for is the disk, and those that send something
 // until it is over.
 func (p *poller) relieve() {
 	passing := p.passing.Load()
-	if passing == 0 || p.s.clock.Load()+1-passing < stuckAfter {
+	if !isStuck(passing, p.s.clock.Load()) {
 		return
 	}
 	p.mu.Lock()

@@ -167,6 +167,19 @@ func TestPollerWaitsForNoReader(t *testing.T) {
 	}
 }
 
+// The clock moves in ticks of about 100 ms. A pass may have begun just before one,
+// so it is stuck when it has seen two.
+func TestPassIsStuckAfterTwoTicks(t *testing.T) {
+	for _, c := range []struct {
+		now  int64
+		want bool
+	}{{1000, false}, {1099, false}, {1100, false}, {1101, false}, {1120, false}, {1199, true}, {1200, true}} {
+		if got := resp.StuckAtTick(1000, c.now); got != c.want {
+			t.Errorf("at %d: got %t, want %t", c.now, got, c.want)
+		}
+	}
+}
+
 // hangingEngine has a disk that does not answer.
 type hangingEngine struct {
 	*fakeEngine
