@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"pawl/internal/vfs"
+	"pawl/wal"
 )
 
 // BackupOptions say what to copy.
@@ -72,6 +73,14 @@ func copyTree(ctx context.Context, fsys vfs.FS, from, to, base string) error {
 	if err := fsys.Mkdir(to, 0o700); err != nil {
 		return err
 	}
+	// A daemon that starts on the copy trims the generation that the log ends in.
+	// That of the base must keep its length: nothing else there says that it was
+	// not cut short. What is wrong with a log that cannot be found, the check of
+	// the copy tells.
+	var newest string
+	if history, err := wal.Find(fsys, LogDir(from), wal.FindOptions{}); err == nil && len(history.Linked) > 0 {
+		newest = wal.SegmentPath(LogDir(from), history.Linked[len(history.Linked)-1].Generation)
+	}
 	dirs := []string{to}
 	for _, entry := range entries {
 		made := filepath.Join(to, entry.path)
@@ -83,7 +92,7 @@ func copyTree(ctx context.Context, fsys vfs.FS, from, to, base string) error {
 			continue
 		}
 		source := filepath.Join(from, entry.path)
-		if base != "" {
+		if base != "" && source != newest {
 			earlier := filepath.Join(base, entry.path)
 			same, err := sameBytes(ctx, fsys, source, earlier)
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +161,38 @@ func TestBackup(t *testing.T) {
 	must(t, w.close())
 	if _, err := recovery.Backup(t.Context(), recovery.BackupOptions{Dir: dir, To: second}); !errors.Is(err, recovery.ErrExists) {
 		t.Errorf("got %v for a backup over another", err)
+	}
+}
+
+// What is done to a backup does nothing to the backup that it was made upon: a
+// daemon trims the last generation of the store that it is started on.
+func TestBackupStandsBesideItsBase(t *testing.T) {
+	parent := t.TempDir()
+	dir, first, second := filepath.Join(parent, "store"), filepath.Join(parent, "first"), filepath.Join(parent, "second")
+	p := newPast()
+	w, err := openWorld(vfs.OS{}, dir, 340, p)
+	must(t, err)
+	must(t, w.work(60))
+	must(t, w.close())
+	_, err = recovery.Backup(t.Context(), recovery.BackupOptions{Dir: dir, To: first})
+	must(t, err)
+	_, err = recovery.Backup(t.Context(), recovery.BackupOptions{Dir: dir, To: second, Base: first})
+	must(t, err)
+	if n := linked(t, first, second); n == 0 {
+		t.Error("an incremental backup shares no file with its base")
+	}
+	before := contents(t, first)
+	w, err = openWorld(vfs.OS{}, second, 341, p)
+	must(t, err)
+	must(t, w.work(40))
+	must(t, w.close())
+	if after := contents(t, first); !reflect.DeepEqual(after, before) {
+		t.Error("work on a backup changed the files of its base")
+	}
+	health, err := recovery.Check(t.Context(), recovery.CheckOptions{Dir: first})
+	must(t, err)
+	if len(health.Problems) > 0 {
+		t.Errorf("the base is damaged: %v", health.Problems)
 	}
 }
 
