@@ -15,9 +15,15 @@ import (
 // replies.
 type wire struct {
 	net.Conn
-	in  *bufio.Reader
-	out []byte
+	in    *bufio.Reader
+	out   []byte
+	until time.Time // the read deadline
 }
+
+// unanswered is how long a server may owe a reply. Some answers never come, such as
+// that of NATS to an ACK of a message that it has delivered again and that is gone;
+// then the run ends with an error and does not hang.
+const unanswered = 4 * time.Minute
 
 func dial(ctx context.Context, addr string) (*wire, error) {
 	network := "tcp"
@@ -29,11 +35,20 @@ func dial(ctx context.Context, addr string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wire{Conn: c, in: bufio.NewReaderSize(c, 64<<10)}, nil
+	return newWire(c), nil
 }
 
-// Flush writes what is collected.
+func newWire(c net.Conn) *wire { return &wire{Conn: c, in: bufio.NewReaderSize(c, 64<<10)} }
+
+// Flush writes what is collected. The replies must come within the time that a
+// server may owe one, or half of it: the deadline is not moved for every request.
 func (w *wire) Flush() error {
+	if now := time.Now(); w.until.Sub(now) < unanswered/2 {
+		w.until = now.Add(unanswered)
+		if err := w.SetReadDeadline(w.until); err != nil {
+			return err
+		}
+	}
 	_, err := w.Write(w.out)
 	w.out = w.out[:0]
 	return err
