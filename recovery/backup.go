@@ -78,8 +78,10 @@ func copyTree(ctx context.Context, fsys vfs.FS, from, to, base string) error {
 	// not cut short. What is wrong with a log that cannot be found, the check of
 	// the copy tells.
 	var newest string
-	if history, err := wal.Find(fsys, LogDir(from), wal.FindOptions{}); err == nil && len(history.Linked) > 0 {
-		newest = wal.SegmentPath(LogDir(from), history.Linked[len(history.Linked)-1].Generation)
+	if base != "" {
+		if history, err := wal.Find(fsys, LogDir(from), wal.FindOptions{}); err == nil && len(history.Linked) > 0 {
+			newest = wal.SegmentPath(LogDir(from), history.Linked[len(history.Linked)-1].Generation)
+		}
 	}
 	dirs := []string{to}
 	for _, entry := range entries {
