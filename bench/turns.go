@@ -59,12 +59,12 @@ func Scrape(ctx context.Context, adminAddr string) (map[string]Buckets, error) {
 		}
 		le, count, _ := strings.Cut(rest, `"} `)
 		upper, err1 := strconv.ParseFloat(le, 64)
-		below, err2 := strconv.ParseUint(count, 10, 64)
+		below, err2 := strconv.ParseFloat(count, 64) // a million is 1e+06
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, fmt.Errorf("metrics of %s: %w", adminAddr, err)
 		}
 		h := all[name]
-		h.Upper, h.Below = append(h.Upper, upper), append(h.Below, below)
+		h.Upper, h.Below = append(h.Upper, upper), append(h.Below, uint64(below))
 		all[name] = h
 	}
 	if len(all[TurnTimes].Below) == 0 {
