@@ -1,9 +1,11 @@
-// Command mutate changes one operator, or one returned error, of a file at a
-// time and runs the tests of its package on the change. A change that no test
-// notices has survived: either a test is missing, or it makes no difference.
+// Command mutate changes one thing of a file at a time, an operator, a condition,
+// a returned error, or a call that is left out, and runs the tests of its package
+// on the change. A change that no test notices has survived: either a test is
+// missing, or it makes no difference.
 //
 //	go run ./internal/mutate -run 'TestDecide' ./wal decide.go
-//	go run ./internal/mutate -run 'Codec|Header|Reader' ./snapshot format.go encode.go decode.go
+//	go run ./internal/mutate ./snapshot format.go encode.go decode.go
+//	go run ./internal/mutate -part 2/5 ./state codec.go
 //
 // Nothing in the tree is written: the go command is given the changed file as an
 // overlay.
@@ -27,12 +29,13 @@ import (
 func main() {
 	run := flag.String("run", "", "which tests to run, as of go test; empty is all")
 	limit := flag.Duration("timeout", time.Minute, "how long the tests of one mutant may take; one that hangs is killed, in both senses")
+	share := flag.String("part", "1/1", "which part of the mutants to try, such as 2/5: every fifth, from the second on")
 	flag.Parse()
-	if flag.NArg() < 2 {
-		fmt.Fprintln(os.Stderr, "usage: mutate [-run REGEXP] [-timeout D] PACKAGE FILE…")
+	var sum tally
+	if _, err := fmt.Sscanf(*share, "%d/%d", &sum.part, &sum.parts); err != nil || sum.part < 1 || sum.part > sum.parts || flag.NArg() < 2 {
+		fmt.Fprintln(os.Stderr, "usage: mutate [-run REGEXP] [-timeout D] [-part N/M] PACKAGE FILE…")
 		os.Exit(2)
 	}
-	var sum tally
 	for _, file := range flag.Args()[1:] {
 		if err := sum.file(flag.Arg(0), file, *run, *limit); err != nil {
 			fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -42,8 +45,11 @@ func main() {
 	fmt.Printf("%d mutants, %d killed, %d survived\n", sum.killed+sum.survived, sum.killed, sum.survived)
 }
 
-// tally counts mutants that build.
-type tally struct{ killed, survived int }
+// tally counts mutants that build, of one part.
+type tally struct {
+	part, parts      int
+	killed, survived int
+}
 
 // mutant is one change of the bytes from to end.
 type mutant struct {
@@ -69,7 +75,10 @@ func (s *tally) file(pkg, name, run string, limit time.Duration) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	for _, m := range mutants {
+	for i, m := range mutants {
+		if i%s.parts != s.part-1 {
+			continue
+		}
 		changed := bytes.Join([][]byte{source[:m.from], []byte(m.with), source[m.end:]}, nil)
 		verdict, err := try(dir, pkg, path, changed, run, limit)
 		if err != nil {
@@ -80,7 +89,7 @@ func (s *tally) file(pkg, name, run string, limit time.Duration) error {
 			s.killed++
 		case survived:
 			s.survived++
-			fmt.Printf("survived: %s:%d: %s -> %s\n", filepath.Join(pkg, name), 1+bytes.Count(source[:m.from], []byte("\n")), source[m.from:m.end], m.with)
+			fmt.Printf("survived: %s:%d: %q -> %q\n", filepath.Join(pkg, name), 1+bytes.Count(source[:m.from], []byte("\n")), source[m.from:m.end], m.with)
 		}
 	}
 	return nil
@@ -92,9 +101,10 @@ var opposites = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
 	token.LAND: "||", token.LOR: "&&",
 	token.ADD: "-", token.SUB: "+",
+	token.AND: "|", token.OR: "&", token.SHL: ">>", token.SHR: "<<",
 }
 
-// mutantsOf lists the changes of a file, in the order of its bytes.
+// mutantsOf lists the changes of a file, in the order of its syntax tree.
 func mutantsOf(source []byte) ([]mutant, error) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
@@ -110,6 +120,19 @@ func mutantsOf(source []byte) ([]mutant, error) {
 				from := offset(n.OpPos)
 				all = append(all, mutant{from, from + len(n.Op.String()), with})
 			}
+		case *ast.UnaryExpr:
+			if n.Op == token.NOT {
+				all = append(all, mutant{offset(n.OpPos), offset(n.X.Pos()), ""})
+			}
+		case *ast.IfStmt:
+			switch n.Cond.(type) {
+			case *ast.BinaryExpr, *ast.UnaryExpr: // changed above
+			default:
+				at := offset(n.Cond.Pos())
+				all = append(all, mutant{at, at, "!"})
+			}
+		case *ast.ExprStmt:
+			all = append(all, mutant{offset(n.Pos()), offset(n.End()), ""})
 		case *ast.ReturnStmt:
 			if len(n.Results) == 0 {
 				break
@@ -149,7 +172,7 @@ func try(dir, pkg, path string, changed []byte, run string, limit time.Duration)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute) // building takes time too
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "go", "test", "-vet=off", "-short", "-overlay", overlay, "-timeout", limit.String(), "-run", run, pkg).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "test", "-vet=off", "-short", "-failfast", "-overlay", overlay, "-timeout", limit.String(), "-run", run, pkg).CombinedOutput()
 	switch {
 	case err == nil && bytes.Contains(out, []byte("no tests to run")):
 		return 0, fmt.Errorf("no test of %s is named like %q", pkg, run)

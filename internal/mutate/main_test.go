@@ -12,6 +12,11 @@ func f(a, b int) (int, error) {
 	if a < b && a != 0 {
 		return a + b, errBad
 	}
+	if ok() {
+		log(a | b<<1)
+	} else if !ok() {
+		return a, nil
+	}
 	return a, nil
 }
 `
@@ -23,7 +28,7 @@ func f(a, b int) (int, error) {
 	for _, m := range mutants {
 		got = append(got, source[m.from:m.end]+"→"+m.with)
 	}
-	if want := "&&→|| <→<= !=→== errBad→nil +→-"; strings.Join(got, " ") != want {
+	if want := "&&→|| <→<= !=→== errBad→nil +→- →! log(a | b<<1)→ |→& <<→>> !→"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
 	if _, err := mutantsOf([]byte("no go")); err == nil {
