@@ -32,12 +32,8 @@ function listen(el, type, handler) {
   el.handlers[type] = handler;
 }
 
-// patch makes old look like fresh with as few changes as it can.
+// patch makes old look like fresh with as few changes as it can. The two are alike by alikeness.
 function patch(old, fresh) {
-  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName || old.getAttribute?.('data-key') !== fresh.getAttribute?.('data-key')) {
-    old.replaceWith(fresh);
-    return;
-  }
   if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
@@ -50,10 +46,34 @@ function patch(old, fresh) {
     if (handler) listen(old, type, handler);
   }
   for (const [name, value] of Object.entries(fresh.given || {})) if (document.activeElement !== old || name === 'checked') old[name] = value;
-  const theirs = [...fresh.childNodes];
-  const ours = [...old.childNodes];
-  theirs.forEach((node, i) => (ours[i] ? patch(ours[i], node) : old.append(node)));
-  ours.slice(theirs.length).forEach((node) => node.remove());
+  const ours = Map.groupBy(old.childNodes, alikeness);
+  let at = old.firstChild; // everything before it is as it shall be
+  for (const node of [...fresh.childNodes]) {
+    const mine = ours.get(alikeness(node))?.shift();
+    if (!mine) { old.insertBefore(node, at); continue; }
+    if (mine.contains(document.activeElement)) while (at !== mine) { const other = at; at = at.nextSibling; old.append(other); } // what is moved loses the focus
+    else if (mine !== at) old.insertBefore(mine, at);
+    patch(mine, node);
+    at = mine.nextSibling;
+  }
+  for (const rest of ours.values()) rest.forEach((node) => node.remove());
+}
+
+// alikeness says which child is which in two drawings: a row is known by what it
+// is of, a button by its name, so that the focus stays on what somebody means to
+// press while others come and go beside it. The rest is known by its order.
+const alikeness = (node) => node.nodeName + ' ' + (node.dataset?.key ?? (node.nodeName === 'BUTTON' ? node.textContent : ''));
+
+// redraw patches the page. When what has the focus, or gets it back from the open
+// dialog, is gone from it, the focus goes to what stands in its place.
+function redraw(fresh) {
+  const held = dialog.open ? opener : document.activeElement;
+  const usable = () => [...main.querySelectorAll('a[href],button:not(:disabled),input,select,summary,[tabindex="0"]')].filter((el) => el.checkVisibility());
+  const place = held !== main && main.contains(held) ? usable().indexOf(held) : -1;
+  patch(main, fresh);
+  if (place < 0 || (held.isConnected && !held.disabled)) return;
+  const heir = usable().slice(0, place + 1).at(-1) || main;
+  if (dialog.open) opener = heir; else heir.focus({ preventScroll: true });
 }
 
 // ---- the API ----
@@ -172,6 +192,14 @@ function spark(values, name) {
 // ---- dialogs ----
 
 const dialog = document.getElementById('dialog');
+let opener = null; // has the focus when the dialog is closed
+
+function openDialog(...content) {
+  if (!dialog.open && document.activeElement !== document.body) opener = document.activeElement;
+  dialog.replaceChildren(...content);
+  if (!dialog.open) dialog.showModal();
+}
+dialog.addEventListener('close', () => opener?.focus({ preventScroll: true }));
 
 function toast(text, bad) {
   const el = h('div', { class: bad ? 'toast bad' : 'toast' }, text);
@@ -256,16 +284,14 @@ function ask({ title, text, fields = [], path, query, body = (v) => v, label, da
   })),
   preview,
   h('div', { class: 'actions' }, h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), submit));
-  dialog.replaceChildren(form);
-  dialog.showModal();
+  openDialog(form);
   look();
 }
 
 // reveal shows a secret that is shown only once, until it is put away.
 function reveal(title, text, secret) {
-  dialog.replaceChildren(h('h2', { id: 'dialog-title' }, title), h('p', null, text), h('pre', { tabindex: '0', 'aria-label': 'Secret' }, secret),
+  openDialog(h('h2', { id: 'dialog-title' }, title), h('p', null, text), h('pre', { tabindex: '0', 'aria-label': 'Secret' }, secret),
     h('div', { class: 'actions' }, copyButton(secret, 'Copy', ''), h('button', { type: 'button', class: 'primary', onclick: () => dialog.close() }, 'Done')));
-  dialog.showModal();
 }
 
 const copyButton = (text, label = 'Copy', cls = 'link') => button(label, () => (navigator.clipboard ? navigator.clipboard.writeText(text) : Promise.reject(new Error('no clipboard')))
@@ -892,7 +918,7 @@ async function refresh() {
     failed = true;
   }
   if (mine !== turn) return;
-  patch(main, h('main', { id: 'main', tabindex: '-1', 'data-shows': failed ? null : location.hash }, content));
+  redraw(h('main', { id: 'main', tabindex: '-1', 'data-shows': failed ? null : location.hash }, content));
   main.removeAttribute('aria-busy');
   if (!performance.getEntriesByName('drawn').length) performance.mark('drawn');
   timer = setTimeout(tick, refreshMs);
@@ -928,7 +954,7 @@ function route() {
   document.title = (args[0] ? keyOf(args[0]).replace(/^default\/default\//, '') + ' – ' : known + ' – ') + 'Pawl';
   if (dialog.open) dialog.close();
   main.setAttribute('aria-busy', 'true');
-  if (!same) { scrollTo(0, 0); main.focus({ preventScroll: true }); }
+  if (!same) { scrollTo(0, 0); opener = main; main.focus({ preventScroll: true }); }
   refresh();
 }
 
