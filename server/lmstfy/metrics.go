@@ -1,6 +1,7 @@
 package lmstfy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"pawl/engine"
 	"pawl/state"
 )
 
@@ -39,11 +41,15 @@ type metrics struct {
 	mu         sync.RWMutex
 	calls      map[callKey]callSeries // guarded by mu
 	namespaces map[[2]string]bool     // guarded by mu; pool and namespace that are labels
-	queues     map[string]*queueTimes // guarded by mu; by key
+	queues     map[string]*queueTimes // guarded by mu; by key, that of all over maxQueues is empty
+	census     *engine.Census         // guarded by mu; the last one that forget looked at
 }
 
 // queueTimes are one queue's histograms, made at its first use over HTTP.
-type queueTimes struct{ elapsed, acked prometheus.Observer }
+type queueTimes struct {
+	elapsed, acked prometheus.Observer
+	missed         int // guarded by metrics.mu; how many censuses running did not have the queue
+}
 
 // callKey is one kind of calls. The namespace is empty when nobody vouches for
 // it.
@@ -202,7 +208,11 @@ func (m *metrics) queue(key string) *queueTimes {
 		return q
 	}
 	pool, namespace, queue := state.SplitQueueKey(key)
-	if int64(len(m.queues)) >= m.maxQueues.Load() {
+	own := len(m.queues)
+	if m.queues[""] != nil {
+		own--
+	}
+	if int64(own) >= m.maxQueues.Load() {
 		pool, namespace, queue = "", "", OtherQueues
 		key = ""
 		if q := m.queues[key]; q != nil {
@@ -217,6 +227,51 @@ func (m *metrics) queue(key string) *queueTimes {
 	return q
 }
 
+// setMaxQueues takes the series of queues that are beyond it, the last by name.
+func (m *metrics) setMaxQueues(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.maxQueues.Store(int64(n))
+	var own []string
+	for key := range m.queues {
+		if key != "" {
+			own = append(own, key)
+		}
+	}
+	slices.Sort(own)
+	for _, key := range own[min(n, len(own)):] {
+		m.drop(key)
+	}
+}
+
+// forget takes the series of queues that have gone, and so makes room for others.
+// A census may be older than a queue; the next one then has it.
+func (m *metrics) forget(census *engine.Census) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if census == m.census {
+		return
+	}
+	m.census = census
+	for key, q := range m.queues {
+		_, there := slices.BinarySearchFunc(census.Queues, key, func(v engine.QueueView, key string) int { return strings.Compare(v.Key, key) })
+		if q.missed++; there || key == "" {
+			q.missed = 0
+		}
+		if q.missed == 2 {
+			m.drop(key)
+		}
+	}
+}
+
+// drop takes the series of one queue. The caller holds mu.
+func (m *metrics) drop(key string) {
+	pool, namespace, queue := state.SplitQueueKey(key)
+	m.elapsed.DeleteLabelValues(Label(pool), Label(namespace), Label(queue))
+	m.acked.DeleteLabelValues(Label(pool), Label(namespace), Label(queue))
+	delete(m.queues, key)
+}
+
 // Collector gives the metrics under lmstfy's names, but for those of PerQueue.
 // What it says of pools comes from the engine's census, whichever protocol the
 // jobs came by; collecting never waits for the engine.
@@ -228,11 +283,13 @@ func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	if e := m.engine(); e != nil {
+		census := e.Census()
+		m.forget(census)
+		m.pools.collect(ch, census)
+	}
 	for _, c := range []prometheus.Collector{m.latency, m.codes, m.limits, m.elapsed, m.acked} {
 		c.Collect(ch)
-	}
-	if e := m.engine(); e != nil {
-		m.pools.collect(ch, e.Census())
 	}
 	for pool, n := range m.waiting {
 		ch <- prometheus.MustNewConstMetric(blocking, prometheus.GaugeValue, float64(n.Load()), Label(pool))

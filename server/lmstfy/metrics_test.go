@@ -2,6 +2,7 @@ package lmstfy_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -149,6 +150,53 @@ func TestPoolCountersOnlyRise(t *testing.T) {
 		check(0)
 		send(t, s.public, "PUT", "/api/ns/b", "x")
 		check(1)
+	})
+}
+
+// TestQueueSeriesGo: with the queue, and when fewer may have series.
+func TestQueueSeriesGo(t *testing.T) {
+	bubble(t, lmstfy.Options{SkipTokens: true, MaxQueueSeries: 4}, func(t *testing.T, s *shop) {
+		use := func(queues string) {
+			for _, q := range strings.Fields(queues) {
+				send(t, s.public, "PUT", "/api/ns/"+q, "x")
+				got := send(t, s.public, "GET", "/api/ns/"+q, "")
+				id := strings.SplitN(strings.SplitN(got.body, `"job_id":"`, 2)[1], `"`, 2)[0]
+				send(t, s.public, "DELETE", "/api/ns/"+q+"/job/"+id, "")
+			}
+		}
+		check := func(want string) {
+			t.Helper()
+			time.Sleep(1100 * time.Millisecond) // the census is made anew
+			values := gather(t, s)
+			for _, name := range []string{"redis_job_elapsed_ms", "redis_job_ack_elapsed_ms"} {
+				var got []string
+				for series, n := range values {
+					if labels, ok := strings.CutPrefix(series, name+"{namespace="); ok {
+						_, queue, _ := strings.Cut(labels, "queue=")
+						got = append(got, fmt.Sprint(strings.TrimSuffix(queue, "}"), ":", n))
+					}
+				}
+				slices.Sort(got)
+				if got := strings.Join(got, " "); got != want {
+					t.Errorf("%s: got %s, want %s", name, got, want)
+				}
+			}
+		}
+		use("d c b a e")
+		check("(other):1 a:1 b:1 c:1 d:1")
+		s.server.SetMaxQueueSeries(2)
+		check("(other):1 a:1 b:1")
+		use("a d")
+		check("(other):2 a:2 b:1")
+		gone := &engine.QueueDelete{Queue: []byte("default/ns/a")}
+		if err := s.engine.Wait(s.engine.Submit(gone)); err != nil || gone.Err() != nil {
+			t.Fatal(err, gone.Err())
+		}
+		check("(other):2 a:2 b:1")
+		check("(other):2 b:1")
+		s.server.SetMaxQueueSeries(3)
+		use("d e f")
+		check("(other):3 b:1 d:1 e:1")
 	})
 }
 

@@ -209,13 +209,13 @@ func (s *Server) SetEngine(e Engine) error {
 
 const defaultQueueSeries = 1000
 
-// SetMaxQueueSeries replaces Options.MaxQueueSeries. Queues that have series of
-// their own keep them.
+// SetMaxQueueSeries replaces Options.MaxQueueSeries. The series of queues beyond
+// it go at once.
 func (s *Server) SetMaxQueueSeries(n int) {
 	if n <= 0 {
 		n = defaultQueueSeries
 	}
-	s.metrics.maxQueues.Store(int64(n))
+	s.metrics.setMaxQueues(n)
 }
 
 // currentEngine is nil while loading.
