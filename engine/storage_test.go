@@ -153,15 +153,23 @@ func (f *hangingFile) Datasync() error {
 	return f.File.Datasync()
 }
 
+// onHangingDisk is inBubble on a disk that can hang. There are no idle marks: one
+// that waits for a lock would stop the bubble's clock.
+func onHangingDisk(t *testing.T, opt engine.Options, test func(t *testing.T, s *shop, disk *hangingFS)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		disk := &hangingFS{FS: waltest.NewDisk()}
+		s := &shop{t: t, fs: disk, dir: "data", opt: opt, log: wal.Options{GenerationBytes: 64 << 10, IdleAfter: 1000 * time.Hour}}
+		s.open()
+		defer s.close()
+		test(t, s, disk)
+	})
+}
+
 // A disk that hangs lets nobody but the leader wait for more than ten seconds,
 // bounds what waits for it, and lets everything go on when it answers.
 func TestHungDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := &hangingFS{FS: waltest.NewDisk()}
-		// No idle marks: one that waits for a lock would stop the bubble's clock.
-		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{MaxPending: 50}, log: wal.Options{GenerationBytes: 64 << 10, IdleAfter: 1000 * time.Hour}}
-		s.open()
-		defer s.close()
+	onHangingDisk(t, engine.Options{MaxPending: 50}, func(t *testing.T, s *shop, disk *hangingFS) {
 		s.enqueue("mail", "before")
 		release := disk.hang()
 		leader := make(chan error, 1)
@@ -221,11 +229,7 @@ func TestHungDisk(t *testing.T) {
 // millisecond after the other is ready at once, all in the group behind the commit
 // under way, and replay gives every record the time it had.
 func TestTimeGoesOnBesideTheDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := &hangingFS{FS: waltest.NewDisk()}
-		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10, IdleAfter: 1000 * time.Hour}}
-		s.open()
-		defer s.close()
+	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *hangingFS) {
 		const jobs = 20
 		for i := range jobs {
 			s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("later"), Delay: state.Millis(10 + i)})
@@ -265,11 +269,7 @@ func TestTimeGoesOnBesideTheDisk(t *testing.T) {
 // Who gives up on a disk that hangs leaves nothing behind when it answers again:
 // no job leased to nobody, and no generation held for a body that nobody reads.
 func TestGivingUpLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := &hangingFS{FS: waltest.NewDisk()}
-		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10, IdleAfter: 1000 * time.Hour}}
-		s.open()
-		defer s.close()
+	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *hangingFS) {
 		for _, payload := range []string{"one", "two", "three"} {
 			s.enqueue("mail", payload)
 		}
