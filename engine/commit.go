@@ -20,10 +20,12 @@ import (
 // Group commit: DeWitt et al., "Implementation Techniques for Main Memory
 // Database Systems", SIGMOD 1984.
 type commits struct {
-	safe  atomic.Uint64 // last LSN that may be spoken of: the log's Commit has returned
-	busy  atomic.Bool   // somebody leads
-	began atomic.Int64  // when the present write began, nanoseconds since start; 0 is none
-	count atomic.Int64  // len(waiting)
+	safe   atomic.Uint64 // last LSN that may be spoken of: the log's Commit has returned
+	busy   atomic.Bool   // somebody leads
+	began  atomic.Int64  // when the present write began, nanoseconds since start; 0 is none
+	count  atomic.Int64  // len(waiting)
+	quiet  quietClock
+	writes recentWrites
 
 	mu      sync.Mutex
 	waiting []*wait // in order of arrival
@@ -169,14 +171,18 @@ const companyThatYields = 4
 func (e *Engine) write(g *wal.Group) error {
 	lsn, records, bytes := g.LSN(), g.Records(), g.Bytes()
 	c := &e.commits
-	began := time.Now()
-	c.began.Store(int64(began.Sub(e.clock.start)) + 1)
+	began := time.Since(e.clock.start)
+	c.began.Store(int64(began) + 1)
+	c.quiet.stop(began)
 	err := e.log.Commit(g)
+	over := time.Since(e.clock.start)
+	c.quiet.goOn(over)
 	c.began.Store(0)
 	if err != nil {
 		return fmt.Errorf("commit group %d: %w", lsn, err)
 	}
-	e.syncTime.add(uint64(time.Since(began) / (10 * time.Microsecond)))
+	c.writes.note(lsn, over-began)
+	e.syncTime.add(uint64((over - began) / (10 * time.Microsecond)))
 	e.groupRecords.add(uint64(records))
 	e.groupBytes.add(uint64(bytes))
 	e.pending.Add(-int64(bytes))

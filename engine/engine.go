@@ -129,7 +129,7 @@ type Engine struct {
 
 	keeper keeper // snapshots, cleaning, generations
 
-	syncTime, groupRecords, groupBytes, waitTime, runTime, turnTime, turnCPU, lateTime histogram
+	syncTime, groupRecords, groupBytes, waitTime, runTime, turnTime, turnCPU, lateTime, lessOwn, lessAll histogram
 
 	closing sync.Once
 	closed  error         // of Close
@@ -168,11 +168,13 @@ func New(opt Options, start Start) (*Engine, error) {
 		began:     start.State.Totals(),
 		done:      make(chan struct{}),
 	}
-	e.syncTime.unit, e.turnTime.unit = 10, 1 // µs
-	e.turnCPU.unit, e.lateTime.unit = 1, 625 // µs; 10 ms is a bound
+	e.syncTime.unit, e.turnTime.unit = 10, 1        // µs
+	e.turnCPU.unit, e.lateTime.unit = 1, 625        // µs; 10 ms is a bound
+	e.lessOwn.unit, e.lessAll.unit = 78_125, 78_125 // ns; 20 ms is a bound
 	e.groupRecords.unit, e.groupBytes.unit = 1, 256
 	e.waitTime.unit, e.runTime.unit = 1, 1 // ms
 	e.commits.failed = make(chan struct{})
+	e.commits.quiet.init()
 	e.waiters.again = state.Forever
 	e.commits.safe.Store(uint64(start.End.LSN))
 	e.watch = time.AfterFunc(time.Hour, e.watchWaiting)

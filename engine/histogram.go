@@ -101,4 +101,9 @@ type Histograms struct {
 	// was ended, so how long after a delayed job was due it could be fetched. Of
 	// those that one record ends all count as late as the earliest.
 	LateSeconds Histogram
+	// From when an enqueue was read until its reply was handed over: LessOwnSync
+	// without the write and sync of its own group, LessAllSyncs without all writes
+	// and syncs under way meanwhile, in seconds. Answered notes them, for the
+	// commands and requests that enqueue and nothing else.
+	LessOwnSync, LessAllSyncs Histogram
 }

@@ -99,6 +99,8 @@ func (e *Engine) Histograms() Histograms {
 
 		TurnCPUSeconds: e.turnCPU.view(1e-6),
 		LateSeconds:    e.lateTime.view(1e-6),
+		LessOwnSync:    e.lessOwn.view(1e-9),
+		LessAllSyncs:   e.lessAll.view(1e-9),
 	}
 }
 

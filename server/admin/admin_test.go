@@ -39,7 +39,7 @@ func (p *published) Census() *engine.Census  { return &p.census }
 func (p *published) Failure() error          { return p.failure }
 func (p *published) Histograms() engine.Histograms {
 	h := engine.Histogram{Upper: []float64{0.001, 0.01}, Below: []uint64{5, 9}, Count: 10, Sum: 0.5}
-	return engine.Histograms{SyncSeconds: h, GroupRecords: h, GroupBytes: h, WaitSeconds: h, RunSeconds: h, TurnSeconds: h, TurnCPUSeconds: h, LateSeconds: h}
+	return engine.Histograms{SyncSeconds: h, GroupRecords: h, GroupBytes: h, WaitSeconds: h, RunSeconds: h, TurnSeconds: h, TurnCPUSeconds: h, LateSeconds: h, LessOwnSync: h, LessAllSyncs: h}
 }
 
 func (p *published) JobHistory(context.Context, state.JobID, engine.LSN) (engine.JobHistory, error) {

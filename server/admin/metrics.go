@@ -135,6 +135,8 @@ var histogramMetrics = []struct {
 	{histogramDesc("engine_turn_seconds", "One stay in the critical section."), func(h *engine.Histograms) *engine.Histogram { return &h.TurnSeconds }},
 	{histogramDesc("engine_turn_cpu_seconds", "Processor time of one stay in the critical section; only with --pprof."), func(h *engine.Histograms) *engine.Histogram { return &h.TurnCPUSeconds }},
 	{histogramDesc("engine_late_seconds", "From the time of a delay, time to live or lease until it was ended."), func(h *engine.Histograms) *engine.Histogram { return &h.LateSeconds }},
+	{histogramDesc("enqueue_less_own_sync_seconds", "From an enqueue's arrival to its reply, without the write and sync of its own group."), func(h *engine.Histograms) *engine.Histogram { return &h.LessOwnSync }},
+	{histogramDesc("enqueue_less_all_syncs_seconds", "From an enqueue's arrival to its reply, without all writes and syncs meanwhile."), func(h *engine.Histograms) *engine.Histogram { return &h.LessAllSyncs }},
 }
 
 func histogramDesc(name, help string) *prometheus.Desc {

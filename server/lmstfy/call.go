@@ -45,6 +45,7 @@ type call struct {
 	attrs  []engine.Attr
 	enq    engine.Enqueue
 	fetch  engine.Fetch
+	lsn    engine.LSN // that do waited for
 	queues [][]byte
 }
 
@@ -166,7 +167,8 @@ func requestID(now time.Time) (text [state.JobIDLen]byte) {
 // do submits cmds and waits for them. When it returns false the storage, not the
 // command, is at fault, and the reply has been made.
 func (c *call) do(cmds ...engine.Command) bool {
-	if err := c.engine.Wait(c.engine.Submit(cmds...)); err != nil {
+	c.lsn = c.engine.Submit(cmds...)
+	if err := c.engine.Wait(c.lsn); err != nil {
 		c.engine.Abandon(cmds...)
 		c.storage(err)
 		return false

@@ -73,6 +73,9 @@ func TestMetrics(t *testing.T) {
 		polls.Go(func() { send(t, s.public, "GET", "/api/ns/none?timeout=5", "", as) })
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
+		if n := s.engine.Histograms().LessOwnSync.Count; n != 3 {
+			t.Errorf("got the times of %d publishes, want 3", n)
+		}
 		values := gather(t, s)
 		for name, want := range map[string]float64{
 			"http_http_codes{api=/api/:namespace/:queue,code=201,method=PUT,namespace=ns,pool=default}":                 3,

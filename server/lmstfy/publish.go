@@ -81,7 +81,11 @@ func (s *Server) readJob(c *call) bool {
 }
 
 func (s *Server) publish(c *call) {
-	if !s.readJob(c) || !c.do(&c.enq) {
+	if !s.readJob(c) {
+		return
+	}
+	came := c.engine.Arrived()
+	if !c.do(&c.enq) {
 		return
 	}
 	if err := c.enq.Err(); err != nil {
@@ -89,6 +93,7 @@ func (s *Server) publish(c *call) {
 		return
 	}
 	c.published()
+	c.engine.Answered(came, c.lsn, 1)
 }
 
 // published replies with the ID of c.enq.

@@ -42,6 +42,8 @@ type Engine interface {
 	Purge(ctx context.Context, p *engine.QueuePurge) error
 	Redrive(ctx context.Context, r *engine.QueueRedrive) error
 	Census() *engine.Census
+	Arrived() engine.Arrival
+	Answered(a engine.Arrival, lsn engine.LSN, n int)
 }
 
 // Options of a Server. The zero value is lmstfy's defaults with the one pool

@@ -23,6 +23,10 @@ type batch struct {
 	shipped []shipment        // deliveries whose reply stands in out
 	lost    []engine.Delivery // deliveries that cannot reach the client
 
+	came     engine.Arrival // of the first enqueue that is not noted
+	lsn      engine.LSN     // that the commands wait for
+	answered int            // enqueues whose reply is made, not noted
+
 	enqueues arena[engine.Enqueue]
 	fetches  arena[engine.Fetch]
 	acks     arena[engine.Ack]
@@ -66,6 +70,7 @@ var batchPool = sync.Pool{New: func() any { return new(batch) }}
 
 func takeBatch(c *conn) *batch {
 	b := batchPool.Get().(*batch)
+	b.came, b.answered = engine.Arrival{}, 0 // of one that ended early
 	b.out.resp3, b.side.resp3 = c.resp3, c.resp3
 	return b
 }
@@ -176,7 +181,8 @@ func (c *conn) settle() {
 	var err error
 	if len(b.cmds) > 0 {
 		began := c.srv.slow.begin()
-		err = c.wait(c.submit(b.cmds...))
+		b.lsn = c.submit(b.cmds...)
+		err = c.wait(b.lsn)
 		c.noteSlow(began, len(b.cmds))
 	}
 	c.conclude(b.entries, err)
@@ -204,6 +210,9 @@ func (c *conn) conclude(entries []entry, err error) {
 		case e.cmd.Err() != nil:
 			c.failError(e.cmd.Err())
 		default:
+			if _, ok := e.cmd.(*engine.Enqueue); ok {
+				b.answered++
+			}
 			e.render(c, e)
 		}
 		if e.mute {
@@ -211,6 +220,15 @@ func (c *conn) conclude(entries []entry, err error) {
 		}
 		c.spill()
 	}
+}
+
+// noteAnswered has the engine note how long the enqueues took whose replies have
+// just been handed over.
+func (b *batch) noteAnswered(e Engine) {
+	if b.answered > 0 {
+		e.Answered(b.came, b.lsn, b.answered)
+	}
+	b.came, b.answered = engine.Arrival{}, 0
 }
 
 // failError answers with what the engine said, now.

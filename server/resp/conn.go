@@ -579,6 +579,9 @@ func (c *conn) wait(lsn engine.LSN) error {
 // follow.
 func (c *conn) flush() {
 	c.push()
+	if c.b.came != (engine.Arrival{}) {
+		c.b.noteAnswered(c.engine())
+	}
 	c.endTurn()
 }
 

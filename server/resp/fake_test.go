@@ -23,6 +23,7 @@ type fakeEngine struct {
 	loadErr  map[string]error // by payload, once
 	waiters  []*engine.Waiter
 	submits  int // commands so far
+	noted    int // enqueues that Answered was told of
 }
 
 type fakeJob struct {
@@ -201,6 +202,16 @@ func (f *fakeEngine) JobHistory(context.Context, state.JobID, engine.LSN) (engin
 }
 func (f *fakeEngine) Numbers() engine.Numbers { return engine.Numbers{} }
 func (f *fakeEngine) Failed() <-chan struct{} { return f.failed }
+
+func (f *fakeEngine) Arrived() engine.Arrival { return (&engine.Engine{}).Arrived() }
+
+func (f *fakeEngine) Answered(a engine.Arrival, lsn engine.LSN, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if a != (engine.Arrival{}) && lsn == 1 {
+		f.noted += n
+	}
+}
 
 // lost are the deliveries given back so far, by task ID.
 func (f *fakeEngine) lost() (n int) {

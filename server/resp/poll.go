@@ -110,7 +110,8 @@ func (c *conn) resume() {
 	switch r.stage {
 	case stageParsed:
 		r.began = c.srv.slow.begin()
-		r.err = c.wait(c.submit(b.cmds...))
+		b.lsn = c.submit(b.cmds...)
+		r.err = c.wait(b.lsn)
 		c.noteSlow(r.began, len(b.cmds))
 	case stageWaiting:
 		r.err = c.wait(r.lsn)
@@ -152,6 +153,7 @@ func (c *conn) mustWait(wait time.Duration, entries []entry, err error) time.Dur
 // their own. Their commands stay where they are.
 func (b *batch) split(entries []entry) *batch {
 	own := new(batch)
+	own.came, own.lsn = b.came, b.lsn
 	own.out.resp3, own.side.resp3 = b.out.resp3, b.side.resp3
 	for _, e := range entries {
 		if e.cmd == nil {

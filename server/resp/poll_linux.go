@@ -419,6 +419,7 @@ func (p *poller) commit() {
 		}
 		return
 	}
+	p.b.lsn = lsn
 	p.mu.Lock()
 	p.waiting, p.lsn, p.began = true, lsn, began
 	p.mu.Unlock()
@@ -437,6 +438,7 @@ func (p *poller) commit() {
 			p.finish(t, err)
 		}
 	}
+	p.b.noteAnswered(e)
 }
 
 // finish writes the replies of a turn, and lets its connection wait for the next

@@ -22,6 +22,9 @@ func cmdEnqueue(c *conn, args [][]byte) {
 	if e.Unique != nil {
 		f = formUnique
 	}
+	if c.b.came == (engine.Arrival{}) {
+		c.b.came = c.engine().Arrived()
+	}
 	c.add(e, renderEnqueue, f)
 }
 

@@ -51,6 +51,8 @@ type Engine interface {
 	JobHistory(ctx context.Context, id state.JobID, from engine.LSN) (engine.JobHistory, error)
 	Numbers() engine.Numbers
 	Failed() <-chan struct{}
+	Arrived() engine.Arrival
+	Answered(a engine.Arrival, lsn engine.LSN, n int)
 }
 
 // Options of a Server. The zero value serves anybody who can connect, with the
