@@ -58,7 +58,7 @@ type Footprint struct {
 	// was filled and when it was full.
 	CyclesEmpty  Spread `json:"cycles_empty"`
 	CyclesFilled Spread `json:"cycles_filled"`
-	Turns        Turns  `json:"turns,omitzero"` // of the soak
+	Soak         Soak   `json:"soak,omitzero"`
 	// Restart is from kill -9 until the first FETCH was answered, in seconds; the
 	// log behind the snapshot held almost as much as the daemon lets it.
 	Restart Spread `json:"restart_seconds"`
@@ -94,9 +94,16 @@ func (f *Footprint) Print(w io.Writer) {
 	fmt.Fprintf(w, "enqueued a second         %6.0f (%.0f to %.0f)\n", f.FillSecond.Median, f.FillSecond.Min, f.FillSecond.Max)
 	fmt.Fprintf(w, "cycles a second, 64 conns %6.0f (%.0f to %.0f) when empty, %.0f (%.0f to %.0f) when full\n",
 		f.CyclesEmpty.Median, f.CyclesEmpty.Min, f.CyclesEmpty.Max, f.CyclesFilled.Median, f.CyclesFilled.Min, f.CyclesFilled.Max)
-	if t := f.Turns; t.Count > 0 {
+	if t := f.Soak; t.Turns.Count > 0 {
 		fmt.Fprintf(w, "critical section          %d stays in %.0f s: p50 up to %.3f ms, p99 %.3f, p99.99 %.3f, longest %.3f; in processor time p99.99 %.3f, longest %.3f\n",
 			t.Count, t.Seconds, t.P50, t.P99, t.P9999, t.Max, t.CPUP9999, t.CPUMax)
+		for _, e := range []struct {
+			less string
+			Times
+		}{{"its own sync", t.LessOwnSync}, {"all syncs", t.LessAllSyncs}} {
+			fmt.Fprintf(w, "enqueue less %-12s %d: p50 up to %.3f ms, p99 %.3f, p99.99 %.3f, longest %.3f\n", e.less, e.Count, e.P50, e.P99, e.P9999, e.Max)
+		}
+		fmt.Fprintf(w, "beside                    %d snapshots, %d MiB cleaned, %d leases ended\n", t.Snapshots, t.Cleaned/mib, t.Leases)
 	}
 }
 
@@ -162,7 +169,7 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 	}
 	if o.Soak > 0 {
 		o.say("watching the critical section")
-		if f.Turns, err = o.soak(ctx, s); err != nil {
+		if f.Soak, err = o.soak(ctx, s); err != nil {
 			return f, err
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 )
 
 // Turns are how long a daemon's stays in its critical section were, in
@@ -28,12 +26,37 @@ type Turns struct {
 	CPUMax   float64 `json:"cpu_max_ms"`
 }
 
+// Times are how long enqueues took in the daemon, from when they were read until
+// their replies were handed over, in milliseconds: upper bounds of buckets that
+// double, 20 ms among them.
+type Times struct {
+	Count uint64  `json:"count"`
+	P50   float64 `json:"p50_ms"`
+	P99   float64 `json:"p99_ms"`
+	P9999 float64 `json:"p99.99_ms"`
+	Max   float64 `json:"max_ms"`
+}
+
+// Soak is what a daemon did to itself and to others while it was watched under
+// load.
+type Soak struct {
+	Turns
+	LessOwnSync  Times `json:"enqueue_less_own_sync"`  // enqueues, without the write and sync of their own group
+	LessAllSyncs Times `json:"enqueue_less_all_syncs"` // enqueues, without all writes and syncs meanwhile
+	Snapshots    int   `json:"snapshots"`              // of all that waited
+	Cleaned      int64 `json:"cleaned_bytes"`          // carried out of generations that were mostly dead
+	Leases       int   `json:"leases_ended"`           // by time, 100,000 at once
+}
+
 // Names of histograms in a daemon's metrics, for Scrape.
 const (
 	TurnTimes = "pawl_engine_turn_seconds"     // stays in the critical section
 	TurnCPU   = "pawl_engine_turn_cpu_seconds" // processor time of these, with --pprof
 	LateTimes = "pawl_engine_late_seconds"     // what time ends, after its time
 	SyncTimes = "pawl_log_sync_seconds"        // writes and syncs of a group
+
+	EnqueueLessOwnSync  = "pawl_enqueue_less_own_sync_seconds"  // enqueues, without the sync of their group
+	EnqueueLessAllSyncs = "pawl_enqueue_less_all_syncs_seconds" // enqueues, without all syncs meanwhile
 )
 
 // Buckets are one histogram of a daemon's metrics: how many values were at most
@@ -148,99 +171,15 @@ func (h Buckets) Within(share float64) float64 {
 func turns(before, after map[string]Buckets) Turns {
 	h := after[TurnTimes].Since(before[TurnTimes])
 	cpu := after[TurnCPU].Since(before[TurnCPU])
-	ms := func(h Buckets, share float64) float64 { return h.Within(share) * 1000 }
+	t := times(h)
 	return Turns{
-		Count: h.Count(), P50: ms(h, 0.5), P99: ms(h, 0.99), P9999: ms(h, 0.9999), Max: ms(h, 1),
-		CPUP9999: ms(cpu, 0.9999), CPUMax: ms(cpu, 1),
+		Count: t.Count, P50: t.P50, P99: t.P99, P9999: t.P9999, Max: t.Max,
+		CPUP9999: cpu.Within(0.9999) * 1000, CPUMax: cpu.Within(1) * 1000,
 	}
 }
 
-// soak loads the daemon for a time with all that is said to make its critical
-// section long: cycles, snapshots one behind the other of all that waits, full
-// generations, and 100,000 leases that end at once, again and again.
-func (o *FootprintOptions) soak(ctx context.Context, s *Server) (t Turns, err error) {
-	before, err := Scrape(ctx, s.adminAddr)
-	if err != nil {
-		return t, err
-	}
-	began := time.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	for _, load := range []func(context.Context) error{
-		func(ctx context.Context) error {
-			_, err := Run(ctx, Options{Workload: Cycle, Target: s.Target, Conns: 16, Payload: o.Payload, Duration: o.Soak, Warmup: -1})
-			return err
-		},
-		func(ctx context.Context) error {
-			for time.Since(began) < o.Soak {
-				if err := doOne(ctx, s.Target.(Pawl).Addr, "SNAPSHOT"); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-		func(ctx context.Context) error { return o.endLeases(ctx, s, began) },
-	} {
-		wg.Go(func() {
-			if err := load(ctx); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		return t, context.Cause(ctx)
-	}
-	after, err := Scrape(ctx, s.adminAddr)
-	if err != nil {
-		return t, err
-	}
-	t = turns(before, after)
-	t.Seconds = time.Since(began).Seconds()
-	return t, nil
-}
-
-// leases is how many end at once in a soak.
-const leases = 100_000
-
-// endLeases takes leases that all end in the same second, and waits for it.
-func (o *FootprintOptions) endLeases(ctx context.Context, s *Server, began time.Time) error {
-	if _, err := o.fill(ctx, s, "leases", leases, 0); err != nil {
-		return err
-	}
-	w, err := dial(ctx, s.Target.(Pawl).Addr)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	const each = 1000 // jobs of one FETCH
-	for time.Since(began) < o.Soak {
-		end := time.Now().Add(10 * time.Second)
-		for range leases / each {
-			left := strconv.FormatInt(time.Until(end).Milliseconds(), 10)
-			w.command([]byte("FETCH"), []byte("leases"), []byte(left), []byte("COUNT"), []byte(strconv.Itoa(each)))
-			if err := w.Flush(); err != nil {
-				return err
-			}
-			if err := w.skip(); err != nil {
-				return err
-			}
-		}
-		if !sleep(ctx, nil, time.Until(end)+2*time.Second) {
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// doOne sends one command over a connection of its own.
-func doOne(ctx context.Context, addr string, command string) error {
-	w, err := dial(ctx, addr)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	w.command([]byte(command))
-	return errors.Join(w.Flush(), w.skip())
+// times are what came to a histogram, in milliseconds.
+func times(h Buckets) Times {
+	ms := func(share float64) float64 { return h.Within(share) * 1000 }
+	return Times{Count: h.Count(), P50: ms(0.5), P99: ms(0.99), P9999: ms(0.9999), Max: ms(1)}
 }
