@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bytes"
 	"compress/gzip"
 	"io"
 	"math"
@@ -66,8 +65,8 @@ func (s *Server) metricsHandler() http.Handler {
 			http.Error(w, "too many scrapes at the same time", http.StatusServiceUnavailable)
 			return
 		}
-		page := pageBuffers.Get().(*pageBuffer)
-		defer pageBuffers.Put(page)
+		page := pages.Get().(*page)
+		defer pages.Put(page)
 		page.reset()
 		// Text is the one form that pieces can be put together of.
 		plain := r.Clone(r.Context())
@@ -75,22 +74,26 @@ func (s *Server) metricsHandler() http.Handler {
 		registry.ServeHTTP(page, plain)
 		if page.status != http.StatusOK {
 			w.WriteHeader(page.status)
-			w.Write(page.Bytes())
+			w.Write(page.out)
 			return
+		}
+		w.Header().Set("Content-Type", page.header.Get("Content-Type"))
+		page.to = w
+		packed := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && !isLoopback(r.RemoteAddr)
+		if packed {
+			w.Header().Set("Content-Encoding", "gzip")
+			page.zip.Reset(w)
+			page.to = page.zip
 		}
 		if e := s.currentEngine(); e != nil {
 			page.queues(e.Census(), int(s.series.Load()))
 		}
-		w.Header().Set("Content-Type", page.header.Get("Content-Type"))
-		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") || isLoopback(r.RemoteAddr) {
-			w.Write(page.Bytes())
-			return
+		page.flush()
+		if packed {
+			page.zip.Close()
+			page.zip.Reset(io.Discard) // one that waits holds no connection
 		}
-		w.Header().Set("Content-Encoding", "gzip")
-		page.zip.Reset(w)
-		page.zip.Write(page.Bytes())
-		page.zip.Close()
-		page.zip.Reset(io.Discard) // a buffer that waits holds no connection
+		page.to = nil
 	})
 }
 
@@ -100,36 +103,52 @@ func isLoopback(remote string) bool {
 	return err == nil && net.ParseIP(host).IsLoopback()
 }
 
-// pageBuffer is a reply in the making.
-type pageBuffer struct {
-	bytes.Buffer
+// page is a reply in the making. It goes out in pieces: as a whole it may be
+// larger than all that the daemon holds besides.
+type page struct {
 	header http.Header
 	status int
+	out    []byte    // not gone out yet
+	to     io.Writer // nil while everything is kept
+	failed error     // of to; nobody wants the rest
 	zip    *gzip.Writer
 	labels []byte // of all queues, one behind the other
 	ends   []int
 }
 
-var pageBuffers = sync.Pool{New: func() any {
+// pieceBytes is how much goes out at a time.
+const pieceBytes = 64 << 10
+
+var pages = sync.Pool{New: func() any {
 	zip, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil { // cannot happen: the level exists
 		panic(err)
 	}
-	return &pageBuffer{zip: zip}
+	return &page{zip: zip}
 }}
 
-func (p *pageBuffer) reset() {
-	p.Buffer.Reset()
-	p.header, p.status = http.Header{}, http.StatusOK
-	p.labels, p.ends = p.labels[:0], p.ends[:0]
+func (p *page) reset() {
+	p.header, p.status, p.failed = http.Header{}, http.StatusOK, nil
+	p.out, p.labels, p.ends = p.out[:0], p.labels[:0], p.ends[:0]
 }
 
-// Header and WriteHeader implement http.ResponseWriter.
-func (p *pageBuffer) Header() http.Header    { return p.header }
-func (p *pageBuffer) WriteHeader(status int) { p.status = status }
+// Header, WriteHeader and Write implement http.ResponseWriter.
+func (p *page) Header() http.Header    { return p.header }
+func (p *page) WriteHeader(status int) { p.status = status }
+func (p *page) Write(b []byte) (int, error) {
+	p.out = append(p.out, b...)
+	return len(b), nil
+}
+
+func (p *page) flush() {
+	if p.failed == nil {
+		_, p.failed = p.to.Write(p.out)
+	}
+	p.out = p.out[:0]
+}
 
 // queues gives the first most queues series of their own and sums up the rest.
-func (p *pageBuffer) queues(census *engine.Census, most int) {
+func (p *page) queues(census *engine.Census, most int) {
 	own := census.Queues[:min(most, len(census.Queues))]
 	rest := census.Queues[len(own):]
 	for i := range own {
@@ -141,6 +160,9 @@ func (p *pageBuffer) queues(census *engine.Census, most int) {
 		p.label("", "", lmstfy.OtherQueues)
 	}
 	for k := range queueMetrics {
+		if p.failed != nil {
+			return
+		}
 		m := &queueMetrics[k]
 		p.head(m.Name, m.Help, m.Kind)
 		for i := range own {
@@ -171,7 +193,7 @@ func (p *pageBuffer) queues(census *engine.Census, most int) {
 }
 
 // label adds the labels of the next queue, open for more.
-func (p *pageBuffer) label(pool, namespace, name string) {
+func (p *page) label(pool, namespace, name string) {
 	b := append(p.labels, `{namespace="`...)
 	b = appendLabel(b, namespace)
 	b = append(b, `",pool="`...)
@@ -197,22 +219,22 @@ func appendLabel(b []byte, name string) []byte {
 	return b
 }
 
-func (p *pageBuffer) head(name, help string, kind prometheus.ValueType) {
+func (p *page) head(name, help string, kind prometheus.ValueType) {
 	word := "gauge"
 	if kind == counter {
 		word = "counter"
 	}
-	p.WriteString("# HELP " + name + " " + help + "\n# TYPE " + name + " " + word + "\n")
+	p.out = append(p.out, "# HELP "+name+" "+help+"\n# TYPE "+name+" "+word+"\n"...)
 }
 
 // line writes one series of the i-th queue; place is the label state, empty is
 // none.
-func (p *pageBuffer) line(name string, i int, place string, v float64) {
+func (p *page) line(name string, i int, place string, v float64) {
 	from := 0
 	if i > 0 {
 		from = p.ends[i-1]
 	}
-	b := append(p.AvailableBuffer(), name...)
+	b := append(p.out, name...)
 	b = append(b, p.labels[from:p.ends[i]]...)
 	if place != "" {
 		b = append(b, `,state="`...)
@@ -225,5 +247,7 @@ func (p *pageBuffer) line(name string, i int, place string, v float64) {
 	} else {
 		b = strconv.AppendFloat(b, v, 'g', -1, 64)
 	}
-	p.Write(append(b, '\n'))
+	if p.out = append(b, '\n'); len(p.out) >= pieceBytes {
+		p.flush()
+	}
 }
