@@ -31,8 +31,8 @@ func (e *Engine) Wake() <-chan struct{} { return e.wake }
 
 // Turn ends what time has ended by now, for half a millisecond: leases,
 // delays, times to live, pauses, windows of unique keys, slots of crons. It says
-// how long until there is more to do, or never; a turn that left work behind
-// says how long to rest. Only one goroutine may take turns.
+// how long until there is more to do, [longestSleep] at most, or never; a turn that
+// left work behind says how long to rest. Only one goroutine may take turns.
 func (e *Engine) Turn() (next time.Duration, never bool) {
 	if !e.enter() {
 		return 0, true
@@ -70,8 +70,11 @@ func restAfter(took time.Duration) time.Duration {
 	return time.Duration(restShare * float64(min(took, 2*maxTurn)))
 }
 
-// longestSleep keeps durations far from overflow.
-const longestSleep = 24 * time.Hour
+// longestSleep is how long it can take until a quiet daemon notices that the wall
+// clock was set. Nothing tells it, and deadlines are of log time: until then a job
+// with AT would wait for the old time, and were the process to end meanwhile, the
+// next one would take the step for time gone by and end leases so much early.
+const longestSleep = time.Second
 
 // endDue ends what is due, one thing after another, until nothing is or the turn
 // is over. It may have let go of the critical section.

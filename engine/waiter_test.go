@@ -325,3 +325,35 @@ func TestCloseRefusesWaiters(t *testing.T) {
 		}
 	})
 }
+
+// Somebody sets the wall clock of a daemon to which nobody speaks. What AT asked
+// for comes by the new time, also to one that waits already.
+func TestAtOfAQuietDaemonFollowsTheWallClock(t *testing.T) {
+	inBubbleWithReaper(t, engine.Options{}, func(t *testing.T, s *shop) {
+		at := state.Millis(time.Now().Add(time.Hour).UnixMilli())
+		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("x"), At: engine.Some(at)})
+		w := s.await("mail")
+		time.Sleep(time.Minute)
+		s.e.SetWall(time.Hour)
+		time.Sleep(2 * time.Second)
+		if got := s.got(w); got != "x" {
+			t.Errorf("two seconds after the clock was set got %q, want the job", got)
+		}
+	})
+}
+
+// The same before a restart: the step is no time that has gone by, so no lease
+// ends early.
+func TestWallClockOfAQuietDaemonBeforeARestart(t *testing.T) {
+	inBubbleWithReaper(t, engine.Options{}, func(t *testing.T, s *shop) {
+		s.e.SetWall(-time.Hour)
+		s.enqueue("mail", "x")
+		s.fetch("mail", 600_000)
+		time.Sleep(time.Minute)
+		s.e.SetWall(time.Hour) // right now, as it is in the next process
+		time.Sleep(2 * time.Second)
+		s.reopen()
+		s.turn()
+		s.wantCounts("mail", 0, 0, 1, 0)
+	})
+}

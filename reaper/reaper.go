@@ -2,8 +2,9 @@
 // over, jobs past their time to live, pauses, recurring enqueues. It knows when
 // the next of them is due and nothing else; what that means is the engine's.
 //
-// It sleeps until the earliest deadline. There is no polling: an engine whose
-// earliest deadline moves forward says so on the channel Wake gives.
+// It sleeps until the engine wants it, which is at the earliest deadline, or before
+// to look whether the clock was set. An engine whose earliest deadline moves
+// forward says so on the channel Wake gives.
 //
 //	r := reaper.New(engine)
 //	err := r.Run(ctx) // until ctx ends
