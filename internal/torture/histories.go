@@ -202,7 +202,14 @@ func (h *histories) jumps(ctx context.Context) error {
 		return err
 	}
 	for range 1 + h.rng.IntN(4) {
-		if err := h.jump(ctx, h.sup); err != nil {
+		shift, err := h.jump(ctx, h.sup)
+		if err != nil {
+			return err
+		}
+		if h.rng.IntN(3) > 0 {
+			continue
+		}
+		if err := h.restartShifted(ctx, h.sup, shift); err != nil {
 			return err
 		}
 	}

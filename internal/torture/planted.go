@@ -140,6 +140,12 @@ var plants = []plant{
 		"layer clock -jumps 8 -drain 20s",
 	},
 	{
+		"a start takes a set clock for time gone by", "engine/submit.go",
+		"	e.clock.offset = offset\n	e.record(",
+		"	e.record(",
+		"layer clock -jumps 12 -drain 20s",
+	},
+	{
 		"an old lease is accepted", "state/read.go",
 		"	if j.place() != Leased || s.extraOf(j).nonce != id.Nonce {",
 		"	if j.place() != Leased {",

@@ -20,7 +20,6 @@ import (
 
 	"pawl/internal/torture/daemon"
 	"pawl/internal/torture/history"
-	"pawl/internal/torture/tracee"
 	"pawl/internal/torture/workload"
 )
 
@@ -152,53 +151,6 @@ func fill(name string) error {
 		} else {
 			end += size
 		}
-	}
-	return nil
-}
-
-// runClock: the wall clock jumps while the daemon works. Leases and delays
-// follow the monotonic clock, so none ends early, and the daemon lives.
-func runClock(ctx context.Context, args []string) error {
-	l := newLab("clock", args)
-	jumps := l.flags.Int("jumps", 10, "jumps of the wall clock")
-	sup, leave, err := l.openDaemon(ctx, small...)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	sup.SetOptions(func(o *daemon.Options) { o.Trace = &tracee.Options{} })
-	c := campaign{lab: l, sup: sup, count: *jumps, crew: workload.Options{Clients: 4, Lease: 500 * time.Millisecond}}
-	c.strike = func(ctx context.Context) error {
-		if err := l.running(ctx, sup); err != nil {
-			if errors.Is(err, tracee.ErrUnsupported) {
-				return fmt.Errorf("%w: %w", errImpossible, err)
-			}
-			return err
-		}
-		l.fired.Add(1)
-		return l.jump(ctx, sup)
-	}
-	// The restarts at the end compare wall clocks: let the log see the true one.
-	c.calm = func(ctx context.Context) error { return l.trueClock(ctx, sup) }
-	return c.run(ctx)
-}
-
-// trueClock ends the jumps, and lets the log see the true time.
-func (l *lab) trueClock(ctx context.Context, sup *daemon.Supervisor) error {
-	sup.Traced().ShiftClock(tracee.Shift{})
-	return until(ctx, sup.Addr(), "*2", "ENQUEUE", "elsewhere", "x")
-}
-
-// jump steps the wall clock of a traced daemon.
-func (l *lab) jump(ctx context.Context, sup *daemon.Supervisor) error {
-	const year = 365 * 24 * time.Hour
-	steps := []time.Duration{-time.Hour, time.Hour, -10 * year, 10 * year, 1500 * time.Millisecond, -1500 * time.Millisecond}
-	sup.Traced().ShiftClock(tracee.Shift{Wall: steps[l.rng.IntN(len(steps))]})
-	if err := sleep(ctx, l.between(50*time.Millisecond, 300*time.Millisecond)); err != nil {
-		return err
-	}
-	if !sup.Alive() {
-		return l.broken("the clock jumped, exit %d: %s", sup.ExitCode(), sup.Stderr())
 	}
 	return nil
 }

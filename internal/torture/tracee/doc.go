@@ -87,6 +87,8 @@ type Options struct {
 	// Seen is told of every counted call, before it takes effect, on the
 	// tracer's thread. The program stands still meanwhile.
 	Seen func(Call)
+	// Shift is what the clocks begin with.
+	Shift Shift
 
 	Env            []string // nil is the environment of this process
 	Stdout, Stderr io.Writer

@@ -41,6 +41,7 @@ func Start(opt Options, name string, args ...string) (*Process, error) {
 		}
 	}
 	p := &Process{done: make(chan struct{})}
+	p.ShiftClock(opt.Shift)
 	started := make(chan error, 1)
 	go func() {
 		// Every ptrace request must come from the thread that started the
