@@ -22,23 +22,62 @@ func Write(certFile, keyFile string, serial int64) error {
 	if err != nil {
 		return err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "pawl test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
+	template := local(serial)
+	template.KeyUsage, template.IsCA = x509.KeyUsageDigitalSignature|x509.KeyUsageCertSign, true
+	if err := sign(certFile, template, template, key, key); err != nil {
+		return err
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	return writeKey(keyFile, key)
+}
+
+// Issue makes an authority and a certificate like Write's that it signed, and
+// writes the certificates of both and the key of the second. Clients exist that
+// take no certificate of an authority for that of a server.
+func Issue(authorityFile, certFile, keyFile string) error {
+	parentKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
 	}
+	parent := local(1)
+	parent.Subject.CommonName, parent.IPAddresses, parent.DNSNames, parent.ExtKeyUsage = "pawl test authority", nil, nil, nil
+	parent.KeyUsage, parent.IsCA = x509.KeyUsageCertSign, true
+	if err := sign(authorityFile, parent, parent, parentKey, parentKey); err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	if err := sign(certFile, local(2), parent, key, parentKey); err != nil {
+		return err
+	}
+	return writeKey(keyFile, key)
+}
+
+// local is what a certificate of this machine says.
+func local(serial int64) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "pawl test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
+	}
+}
+
+// sign writes a certificate for key that the parent signed.
+func sign(file string, template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) error {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
+}
+
+func writeKey(file string, key *ecdsa.PrivateKey) error {
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), 0o600)
+	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), 0o600)
 }
