@@ -23,8 +23,49 @@ import (
 )
 
 func TestRedisPy(t *testing.T) {
-	// Debian's python, which has Debian's module.
-	play(t, "redis-py", need(t, "/usr/bin/python3", "python3-redis"), "-W", "error", "testdata/redispy.py")
+	// Debian's python, which has Debian's modules.
+	python := need(t, "/usr/bin/python3", "python3-redis")
+	t.Run("own", func(t *testing.T) { play(t, "redis-py", python, "-W", "error", "testdata/redispy.py", "PythonParser") })
+	t.Run("hiredis", func(t *testing.T) {
+		play(t, "redis-py, hiredis's parser", python, "-W", "error", "testdata/redispy.py", "HiredisParser")
+	})
+	t.Run("asyncio", func(t *testing.T) { play(t, "redis-py, asyncio", python, "-W", "error", "testdata/redispy_asyncio.py") })
+}
+
+func TestPerl(t *testing.T) {
+	perl := need(t, "perl", "perl")
+	t.Run("Redis", func(t *testing.T) { play(t, "Redis.pm", perl, "testdata/redis.pl", "Redis") })
+	t.Run("Fast", func(t *testing.T) { play(t, "Redis::Fast", perl, "testdata/redis.pl", "Redis::Fast") })
+}
+
+func TestPHP(t *testing.T) {
+	php := []string{"-d", "display_errors=stderr", "-d", "error_reporting=-1", "testdata/redis.php"}
+	for _, name := range []string{"phpredis", "Predis"} {
+		t.Run(name, func(t *testing.T) {
+			play(t, name, need(t, "php", "php-cli, php-redis and php-predis"), append(php, strings.ToLower(name))...)
+		})
+	}
+}
+
+func TestRuby(t *testing.T) {
+	play(t, "redis-rb", need(t, "ruby", "ruby-redis"), "-w", "testdata/redis.rb")
+}
+
+func TestLua(t *testing.T) {
+	play(t, "redis-lua", need(t, "lua5.1", "lua5.1 and lua-redis"), "testdata/redis.lua")
+}
+
+// The clients of Go that are not in this module's go.mod are in one of their own.
+func TestGo(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "go")
+	build := exec.Command(need(t, "go", "Go"), "build", "-o", program, ".")
+	build.Dir = "testdata/go"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{"redigo", "rueidis", "radix"} {
+		t.Run(name, func(t *testing.T) { play(t, name, program, name) })
+	}
 }
 
 func TestIoredis(t *testing.T) {
@@ -43,10 +84,20 @@ func TestNodeRedis(t *testing.T) {
 	}
 }
 
+func TestGlide(t *testing.T) {
+	play(t, "Valkey GLIDE", need(t, "node", "nodejs"), "--trace-warnings", filepath.Join(modules(t), "glide.js"))
+}
+
+func TestBun(t *testing.T) {
+	dir := modules(t)
+	play(t, "Bun", need(t, filepath.Join(dir, "node_modules", ".bin", "bun"), "bun"), filepath.Join(dir, "bun.js"))
+}
+
 // modules is a copy of testdata/node with the clients installed below it.
 // PAWL_NODE_MODULES names a directory that has them already.
 func modules(t *testing.T) string {
 	t.Helper()
+	need(t, "node", "nodejs")
 	dir := os.Getenv("PAWL_NODE_MODULES")
 	if dir == "" {
 		t.Fatal("set PAWL_NODE_MODULES to the node_modules of: npm install in internal/clients/testdata/node")
@@ -159,7 +210,7 @@ func TestRedisCLI(t *testing.T) {
 	if got := cli.ask("MULTI\nENQUEUE cli-tx a\nENQUEUE cli-tx b\nEXEC\n"); !strings.HasPrefix(got, "OK\nQUEUED\nQUEUED\ntask_id\n") {
 		t.Errorf("MULTI: got %q", got)
 	}
-	redisCLI{t, path, []string{"-p", number(tlsPort), "--tls", "--cacert", certFile}, "s3cret"}.life("cli-tls")
+	redisCLI{t, path, []string{"-p", number(tlsPort), "--tls", "--cacert", authority}, "s3cret"}.life("cli-tls")
 
 	// One session, over the death of the daemon: the command that meets it is
 	// lost, as with Redis, the next one connects again.
@@ -204,7 +255,7 @@ func TestRedisBenchmark(t *testing.T) {
 	p := start(t, port)
 	startTLS(t)
 	plain := []string{"-p", number(port)}
-	secure := []string{"-p", number(tlsPort), "--tls", "--cacert", certFile}
+	secure := []string{"-p", number(tlsPort), "--tls", "--cacert", authority}
 	run := func(to []string, args ...string) {
 		t.Helper()
 		args = append(append(append([]string{}, to...), "--user", "worker", "-a", "s3cret", "-c", "20", "-q"), args...)
@@ -319,7 +370,7 @@ func TestGoRedis(t *testing.T) {
 	if _, err := tx.Exec(ctx); err != nil {
 		t.Fatal(err)
 	}
-	pem, err := os.ReadFile(certFile)
+	pem, err := os.ReadFile(authority)
 	if err != nil {
 		t.Fatal(err)
 	}

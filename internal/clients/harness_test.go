@@ -34,7 +34,9 @@ var (
 	tlsPort  = daemonPort(2)
 	certFile string
 	keyFile  string
-	users    string // configuration file
+	// authority is the certificate of who signed certFile.
+	authority string
+	users     string // configuration file
 )
 
 func daemonPort(seed uint64) string {
@@ -63,7 +65,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	certFile, keyFile, users = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "pawl.toml")
-	if err := cert.Write(certFile, keyFile, 1); err != nil {
+	authority = filepath.Join(dir, "authority.pem")
+	if err := cert.Issue(authority, certFile, keyFile); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -173,7 +176,7 @@ func play(t *testing.T, client, name string, args ...string) {
 	startTLS(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, name, append(args, number(port), number(tlsPort), certFile)...)
+	cmd := exec.CommandContext(ctx, name, append(args, number(port), number(tlsPort), authority)...)
 	var warnings bytes.Buffer
 	cmd.Stderr = &warnings
 	in, err := cmd.StdinPipe()

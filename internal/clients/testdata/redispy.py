@@ -1,13 +1,19 @@
-# redis-py. Arguments: port, TLS port, file of the authority's certificate.
-# Each step is printed once it has passed.
+# redis-py. Arguments: its parser of replies, PythonParser or HiredisParser, port,
+# TLS port, file of the authority's certificate. Each step is printed once it has
+# passed.
 import sys
 import threading
 
 import redis
 
-port, tls_port, authority = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+parser, port, tls_port, authority = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 # A wait of 30 s needs a read time-out above it.
 login = dict(host="127.0.0.1", username="worker", password="s3cret", socket_timeout=40)
+
+
+def client(**to):
+    # Which parser it takes by itself depends on what is installed.
+    return redis.Redis(connection_pool=redis.ConnectionPool(parser_class=getattr(redis.connection, parser), **login, **to))
 
 
 def passed(step):
@@ -44,7 +50,7 @@ def life(r, queue):
     assert r.execute_command("ACK", waited[0][b"lease_id"]) == b"OK"
 
 
-r = redis.Redis(port=port, client_name="redispy", **login)
+r = client(port=port, client_name="redispy")
 assert r.ping() is True
 assert r.execute_command("ACL WHOAMI") in (b"worker", "worker")
 assert r.client_getname() in (b"redispy", "redispy")
@@ -70,7 +76,7 @@ p.execute_command("ENQUEUE", "py-tx", "b")
 assert len(p.execute()) == 2
 passed("transaction")
 
-life(redis.Redis(port=tls_port, ssl=True, ssl_ca_certs=authority, **login), "py-tls")
+life(client(port=tls_port, connection_class=redis.SSLConnection, ssl_ca_certs=authority), "py-tls")
 passed("tls")
 
 print("restart", flush=True)
