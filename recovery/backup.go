@@ -39,7 +39,7 @@ func Backup(ctx context.Context, opt BackupOptions) (*Health, error) {
 	}
 	var health *Health
 	made := opt.To + ".copying"
-	err := withStore(opt.FS, opt.Dir, false, func(dir string) (err error) {
+	err := withStore(opt.FS, opt.Dir, false, func(vfs.FS) (err error) {
 		health, err = backup(ctx, opt, made)
 		return err
 	})

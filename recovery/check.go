@@ -3,7 +3,7 @@ package recovery
 import (
 	"context"
 	"errors"
-	"fmt"
+	"path/filepath"
 
 	"pawl/internal/vfs"
 	"pawl/snapshot"
@@ -15,9 +15,9 @@ import (
 type CheckOptions struct {
 	FS  vfs.FS // vfs.OS{}
 	Dir string
-	// Live checks the directory of a running daemon, by a copy beside it that is
-	// made of hard links and removed again. Without it such a directory is
-	// refused with ErrLocked.
+	// Live checks the directory of a running daemon, as it was at one moment, by a
+	// copy in it that is mostly hard links and removed again. Without it such a
+	// directory is refused with ErrLocked.
 	Live     bool
 	Progress func(Progress)
 }
@@ -46,12 +46,9 @@ func Check(ctx context.Context, opt CheckOptions) (*Health, error) {
 	if opt.FS == nil {
 		opt.FS = vfs.OS{}
 	}
-	if opt.Live {
-		return checkLive(ctx, opt)
-	}
 	var health *Health
-	err := withStore(opt.FS, opt.Dir, false, func(dir string) (err error) {
-		health, err = check(ctx, opt.FS, dir, opt.Progress)
+	err := withStore(opt.FS, opt.Dir, opt.Live, func(fsys vfs.FS) (err error) {
+		health, err = check(ctx, fsys, filepath.Clean(opt.Dir), opt.Progress)
 		return err
 	})
 	return health, err
@@ -155,31 +152,5 @@ func (h *Health) count(src *source) {
 	}
 	for _, file := range src.snapshots {
 		h.Bytes += file.Size
-	}
-}
-
-// checkLive checks a copy that is consistent in itself. The newest generation
-// goes on growing while it is read, and what was read of it before may miss a
-// group that what was read later vouches for; so only damage that is found
-// twice in the same place is damage.
-func checkLive(ctx context.Context, opt CheckOptions) (*Health, error) {
-	var before string
-	for tries := 1; ; tries++ {
-		var health *Health
-		err := withStore(opt.FS, opt.Dir, true, func(dir string) (err error) {
-			health, err = check(ctx, opt.FS, dir, opt.Progress)
-			return err
-		})
-		if err != nil || len(health.Problems) == 0 {
-			return health, err
-		}
-		now := errors.Join(health.Problems...).Error()
-		if now == before {
-			return health, nil
-		}
-		if tries == 5 {
-			return nil, fmt.Errorf("%s changes too fast to be judged, what looked damaged was elsewhere each time: check a backup of it", opt.Dir)
-		}
-		before = now
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -39,8 +40,8 @@ func Dump(ctx context.Context, w io.Writer, opt DumpOptions) error {
 	if opt.FS == nil {
 		opt.FS = vfs.OS{}
 	}
-	return withStore(opt.FS, opt.Dir, opt.Live, func(dir string) error {
-		src, err := survey(opt.FS, dir, false)
+	return withStore(opt.FS, opt.Dir, opt.Live, func(fsys vfs.FS) error {
+		src, err := survey(fsys, filepath.Clean(opt.Dir), false)
 		if err != nil {
 			return err
 		}

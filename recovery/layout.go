@@ -7,6 +7,7 @@ const (
 	identityTmpName = "STORE.tmp"
 	logName         = "log"
 	snapshotsName   = "snapshots"
+	liveName        = "live.tmp" // a tool's copy, while it looks at a running store
 )
 
 // LogDir is the directory of the log's generations in a data directory.

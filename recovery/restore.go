@@ -56,8 +56,8 @@ func Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 	opt.To = filepath.Clean(opt.To)
 	made := opt.To + ".restoring"
 	var done *Restored
-	err := withStore(opt.FS, opt.Dir, opt.Live, func(dir string) (err error) {
-		done, err = restore(ctx, dir, made, opt)
+	err := withStore(opt.FS, opt.Dir, opt.Live, func(fsys vfs.FS) (err error) {
+		done, err = restore(ctx, fsys, made, opt)
 		return err
 	})
 	if err != nil {
@@ -67,8 +67,8 @@ func Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 }
 
 // restore writes the moment into a new directory made.
-func restore(ctx context.Context, dir, made string, opt RestoreOptions) (*Restored, error) {
-	src, behind, err := surveyPast(opt.FS, dir)
+func restore(ctx context.Context, fsys vfs.FS, made string, opt RestoreOptions) (*Restored, error) {
+	src, behind, err := surveyPast(fsys, filepath.Clean(opt.Dir))
 	if err != nil {
 		return nil, err
 	}

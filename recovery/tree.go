@@ -114,10 +114,19 @@ func publish(fsys vfs.FS, made, name string) error {
 
 // removeTree removes a directory and all in it. What is not there is removed.
 func removeTree(fsys vfs.FS, dir string) error {
-	children, err := fsys.ReadDir(dir)
+	err := removeBelow(fsys, dir)
+	if err == nil {
+		err = fsys.Remove(dir)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	return err
+}
+
+// removeBelow removes all that is in a directory.
+func removeBelow(fsys vfs.FS, dir string) error {
+	children, err := fsys.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -132,5 +141,5 @@ func removeTree(fsys vfs.FS, dir string) error {
 			return err
 		}
 	}
-	return fsys.Remove(dir)
+	return nil
 }

@@ -12,65 +12,6 @@ import (
 	"pawl/wal/waltest"
 )
 
-// between is a file system that does something before each operation on it, but
-// not before those that this leads to.
-type between struct {
-	vfs.FS
-	before func()
-	inside bool
-}
-
-func (b *between) turn() {
-	if b.before != nil && !b.inside {
-		b.inside = true
-		b.before()
-		b.inside = false
-	}
-}
-
-func (b *between) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
-	b.turn()
-	f, err := b.FS.OpenFile(name, flag, perm)
-	if err != nil {
-		return nil, err
-	}
-	return &betweenFile{f, b}, nil
-}
-
-func (b *between) Mkdir(name string, perm fs.FileMode) error {
-	b.turn()
-	return b.FS.Mkdir(name, perm)
-}
-
-func (b *between) Remove(name string) error { b.turn(); return b.FS.Remove(name) }
-
-func (b *between) ReadDir(name string) ([]fs.DirEntry, error) { b.turn(); return b.FS.ReadDir(name) }
-
-func (b *between) Stat(name string) (fs.FileInfo, error) { b.turn(); return b.FS.Stat(name) }
-
-func (b *between) SyncDir(name string) error { b.turn(); return b.FS.SyncDir(name) }
-
-type betweenFile struct {
-	vfs.File
-	b *between
-}
-
-func (f *betweenFile) ReadAt(p []byte, off int64) (int, error) {
-	f.b.turn()
-	return f.File.ReadAt(p, off)
-}
-
-func (f *betweenFile) WriteAt(p []byte, off int64) (int, error) {
-	f.b.turn()
-	return f.File.WriteAt(p, off)
-}
-
-func (f *betweenFile) Truncate(size int64) error { f.b.turn(); return f.File.Truncate(size) }
-
-func (f *betweenFile) Size() (int64, error) { f.b.turn(); return f.File.Size() }
-
-func (f *betweenFile) Sync() error { f.b.turn(); return f.File.Sync() }
-
 // verifyLive does what a scrubber does.
 func verifyLive(fsys vfs.FS, opt wal.FindOptions) error {
 	opt.Store = waltest.Store
@@ -105,14 +46,13 @@ func newBusyLog(t *testing.T, fsys vfs.FS) *busyLog {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return &busyLog{t, l, 0}
+	return &busyLog{t: t, l: l}
 }
 
-// fill writes until so many generations more are full, and drops all but keep.
-func (b *busyLog) fill(generations, keep int) {
+// append writes so many groups.
+func (b *busyLog) append(groups int) {
 	b.t.Helper()
-	last := func() uint32 { list := b.l.Generations(); return list[len(list)-1].Generation }
-	for at := last(); generations > 0; {
+	for range groups {
 		b.n++
 		size := 200 + b.n%7*130
 		if b.n%41 == 0 {
@@ -121,6 +61,15 @@ func (b *busyLog) fill(generations, keep int) {
 		if _, err := waltest.Append(b.l, waltest.Record{Head: []byte("head"), Body: make([]byte, size)}); err != nil {
 			b.t.Fatal(err)
 		}
+	}
+}
+
+// fill writes until so many generations more are full, and drops all but keep.
+func (b *busyLog) fill(generations, keep int) {
+	b.t.Helper()
+	last := func() uint32 { list := b.l.Generations(); return list[len(list)-1].Generation }
+	for at := last(); generations > 0; {
+		b.append(1)
 		if now := last(); now != at {
 			at = now
 			generations--
@@ -149,8 +98,8 @@ func TestFindWhileWriting(t *testing.T) {
 				disk := waltest.NewDisk()
 				b := newBusyLog(t, disk)
 				b.fill(5, 100)
-				reader, ops := &between{FS: disk}, 0
-				reader.before = func() {
+				reader, ops := &waltest.Between{FS: disk}, 0
+				reader.Before = func() {
 					if ops == at || ops == at+3 {
 						b.fill(burst.generations, burst.keep)
 					}
@@ -177,9 +126,9 @@ func TestFindWhileWriting(t *testing.T) {
 // The other way round: before each operation of the writer somebody looks at all.
 func TestFindBetweenWrites(t *testing.T) {
 	disk := waltest.NewDisk()
-	writer, looks := &between{FS: disk}, 0
+	writer, looks := &waltest.Between{FS: disk}, 0
 	b := newBusyLog(t, writer)
-	writer.before = func() {
+	writer.Before = func() {
 		looks++
 		if err := verifyLive(disk, wal.FindOptions{Live: true}); err != nil {
 			t.Fatalf("before operation %d of the writer: %v", looks, err)

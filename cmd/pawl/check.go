@@ -19,7 +19,7 @@ func checkCommand() subcommand {
 		name: "check", args: "DIR", summary: "read a store, change nothing, say what a start would make of it", group: groupData,
 		flags: func(e *env) (*pflag.FlagSet, runFunc) {
 			fs := newFlagSet("check")
-			live := fs.Bool("live", false, "a daemon runs on it: check a copy of hard links beside it")
+			live := fs.Bool("live", false, "a daemon runs on it: check a copy of one moment")
 			asJSON := addJSON(fs)
 			return fs, func(ctx context.Context, args []string) error {
 				if err := wantArgs(args, 1, 1); err != nil {

@@ -21,7 +21,7 @@ func dumpCommand() subcommand {
 			queue := fs.String("queue", "", "only what happened in this queue")
 			pool := fs.String("pool", state.DefaultPool, "pool of that queue")
 			from := fs.Uint64("from", 0, "only this group (LSN) and later ones")
-			live := fs.Bool("live", false, "a daemon runs on it: read a copy of hard links beside it")
+			live := fs.Bool("live", false, "a daemon runs on it: read a copy of one moment")
 			asJSON := fs.Bool("json", false, "one JSON object a line")
 			return fs, func(ctx context.Context, args []string) (err error) {
 				if err := wantArgs(args, 1, 1); err != nil {

@@ -20,7 +20,7 @@ func restoreCommand() subcommand {
 			to := fs.String("to", "", "the new directory (needed)")
 			at := fs.String("at", "", "the moment, as 2026-11-28T15:04:05Z, 2026-11-28 15:04:05 (local time), or a time ago, as 90m")
 			lsn := fs.Uint64("lsn", 0, "or the last group (LSN) to keep; pawl dump shows them")
-			live := fs.Bool("live", false, "a daemon runs on DIR: read a copy of hard links beside it")
+			live := fs.Bool("live", false, "a daemon runs on DIR: read a copy of one moment")
 			asJSON := addJSON(fs)
 			return fs, func(ctx context.Context, args []string) (err error) {
 				if err := wantArgs(args, 1, 1); err != nil {
