@@ -276,9 +276,9 @@ func (c *apiCall) purgeQueue() (any, error) {
 		words = append(words, "STATE")
 	}
 	for _, name := range b.States {
-		place, ok := state.ParsePlace(name)
-		if !ok {
-			return nil, invalid("state %.32q is none of ready, delayed, leased, dead", name)
+		place, err := parseState(name)
+		if err != nil {
+			return nil, err
 		}
 		places = append(places, place)
 		words = append(words, name)
