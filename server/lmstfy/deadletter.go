@@ -48,14 +48,11 @@ const defaultRespawnTTL = 86400
 
 // respawn moves dead jobs to the tail of ready, oldest first, with one try.
 func (s *Server) respawn(c *call) {
-	limit, refusal := limitQuery(c.query)
-	if refusal != "" {
-		c.error(http.StatusBadRequest, refusal)
-		return
-	}
-	ttl, ok := number(c.query, "ttl", 63, defaultRespawnTTL)
-	if !ok {
-		c.error(http.StatusBadRequest, "invalid ttl")
+	q := query{raw: c.query}
+	limit := q.limit()
+	ttl := q.number("ttl", 63, defaultRespawnTTL)
+	if q.refusal != "" {
+		c.error(http.StatusBadRequest, q.refusal)
 		return
 	}
 	ctx, stop := c.peer.watch()
@@ -85,9 +82,10 @@ func (s *Server) respawn(c *call) {
 }
 
 func (s *Server) deleteDead(c *call) {
-	limit, refusal := limitQuery(c.query)
-	if refusal != "" {
-		c.error(http.StatusBadRequest, refusal)
+	q := query{raw: c.query}
+	limit := q.limit()
+	if q.refusal != "" {
+		c.error(http.StatusBadRequest, q.refusal)
 		return
 	}
 	if s.purge(c, state.Dead, limit) {

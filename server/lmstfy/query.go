@@ -34,15 +34,39 @@ func queryValue(raw, name string) (value string, ok bool) {
 	return "", false
 }
 
+// query reads the parameters of a request, up to the first one that is refused.
+type query struct {
+	raw     string
+	refusal string // lmstfy's text, "" if there is none
+}
+
 // number reads an unsigned decimal of so many bits; absent is the default, an
 // empty value is none. Signs and underscores are refused.
-func number(raw, name string, bits int, absent uint64) (n uint64, ok bool) {
-	value, given := queryValue(raw, name)
+func (q *query) number(name string, bits int, absent uint64) uint64 {
+	if q.refusal != "" {
+		return 0
+	}
+	value, given := queryValue(q.raw, name)
 	if !given {
-		return absent, true
+		return absent
 	}
 	n, err := strconv.ParseUint(value, 10, bits)
-	return n, err == nil
+	q.refuse(err != nil, "invalid "+name)
+	return n
+}
+
+// refuse says why the request is refused, unless something before it is why.
+func (q *query) refuse(bad bool, why string) {
+	if bad && q.refusal == "" {
+		q.refusal = why
+	}
+}
+
+// limit is that of a dead letter command.
+func (q *query) limit() int64 {
+	limit := int64(q.number("limit", 63, 1))
+	q.refuse(limit < 1, "invalid limit")
+	return limit
 }
 
 // publishOptions are what a publish says in its query.
@@ -51,27 +75,14 @@ type publishOptions struct {
 	tries      uint16
 }
 
-// publishQuery reads them. refusal is lmstfy's text, "" if there is none.
 func publishQuery(raw string, d defaults) (o publishOptions, refusal string) {
-	delay, ok := number(raw, "delay", 32, uint64(d.delay))
-	if !ok {
-		return o, "invalid delay"
-	}
-	ttl, ok := number(raw, "ttl", 32, uint64(d.ttl))
-	if !ok {
-		return o, "invalid ttl"
-	}
-	if ttl > 0 && ttl < delay {
-		return o, "ttl is shorter than delay"
-	}
-	tries, ok := number(raw, "tries", 16, uint64(d.tries))
-	if !ok {
-		return o, "invalid tries"
-	}
-	if tries == 0 {
-		return o, "tries shouldn't be zero"
-	}
-	return publishOptions{uint32(delay), uint32(ttl), uint16(tries)}, ""
+	q := query{raw: raw}
+	o.delay = uint32(q.number("delay", 32, uint64(d.delay)))
+	o.ttl = uint32(q.number("ttl", 32, uint64(d.ttl)))
+	q.refuse(o.ttl > 0 && o.ttl < o.delay, "ttl is shorter than delay")
+	o.tries = uint16(q.number("tries", 16, uint64(d.tries)))
+	q.refuse(o.tries == 0, "tries shouldn't be zero")
+	return o, q.refusal
 }
 
 // maxConsumeCount bounds a batch.
@@ -83,28 +94,11 @@ type consumeOptions struct {
 	count        int
 }
 
-// consumeQuery reads them.
 func consumeQuery(raw string, d defaults) (o consumeOptions, refusal string) {
-	ttr, ok := number(raw, "ttr", 32, uint64(d.ttr))
-	if !ok {
-		return o, "invalid ttr"
-	}
-	timeout, ok := number(raw, "timeout", 32, uint64(d.timeout))
-	if !ok {
-		return o, "invalid timeout"
-	}
-	count, ok := number(raw, "count", 32, 1)
-	if !ok || count < 1 || count > maxConsumeCount {
-		return o, "invalid count"
-	}
-	return consumeOptions{uint32(ttr), uint32(timeout), int(count)}, ""
-}
-
-// limitQuery reads the limit of a dead letter command.
-func limitQuery(raw string) (limit int64, refusal string) {
-	n, ok := number(raw, "limit", 63, 1)
-	if !ok || n < 1 {
-		return 0, "invalid limit"
-	}
-	return int64(n), ""
+	q := query{raw: raw}
+	o.ttr = uint32(q.number("ttr", 32, uint64(d.ttr)))
+	o.timeout = uint32(q.number("timeout", 32, uint64(d.timeout)))
+	o.count = int(q.number("count", 32, 1))
+	q.refuse(o.count < 1 || o.count > maxConsumeCount, "invalid count")
+	return o, q.refusal
 }
