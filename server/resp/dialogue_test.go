@@ -242,6 +242,7 @@ var (
 	timeForm   = regexp.MustCompile(`\b1[789]\d{11}\b`)
 	spanForm   = regexp.MustCompile(`("(?:oldest_ready_ms|next_due_ms)":? )\d+`)
 	clientForm = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	storeForm  = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
 )
 
 // show replaces what differs from run to run, and remembers IDs.
@@ -259,5 +260,6 @@ func (p *play) show(reply string) string {
 	})
 	reply = timeForm.ReplaceAllString(reply, "TIME")
 	reply = spanForm.ReplaceAllString(reply, "${1}SPAN")
+	reply = storeForm.ReplaceAllString(reply, "STORE")
 	return clientForm.ReplaceAllString(reply, "ADDR")
 }

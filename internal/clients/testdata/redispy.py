@@ -21,7 +21,8 @@ def passed(step):
 
 
 def pairs(reply):
-    return dict(zip(reply[::2], reply[1::2]))
+    # With RESP3, the default from redis-py 8 on, QUEUE INFO is a map already.
+    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2]))
 
 
 def life(r, queue):
