@@ -44,13 +44,13 @@ var plants = []plant{
 		"layer trace -starts 1",
 	},
 	{
-		"no sync for a group of one record", "wal/log.go",
+		"no sync for a group of one record", "wal/commit.go",
 		"	if first || l.opt.Sync == SyncAlways {",
 		"	if first || l.opt.Sync == SyncAlways && g.count > 1 {",
 		"layer trace -starts 1",
 	},
 	{
-		"sync of another file", "wal/log.go",
+		"sync of another file", "wal/commit.go",
 		"	if err := gen.file.Datasync(); err != nil {\n		return l.fail(err)",
 		"	if err := l.current.file.Datasync(); err != nil {\n		return l.fail(err)",
 		"layer trace -starts 1",
@@ -68,19 +68,19 @@ var plants = []plant{
 		"layer trace -starts 1",
 	},
 	{
-		"a failed sync is tried again", "wal/log.go",
+		"a failed sync is tried again", "wal/commit.go",
 		"	if err := gen.file.Datasync(); err != nil {\n		return l.fail(err)",
 		"	if err := gen.file.Datasync(); err != nil && gen.file.Datasync() != nil {\n		return l.fail(err)",
 		"test ./wal .",
 	},
 	{
-		"the error of a sync is dropped", "wal/log.go",
+		"the error of a sync is dropped", "wal/commit.go",
 		"	if err := gen.file.Datasync(); err != nil {\n		return l.fail(err)",
 		"	if err := gen.file.Datasync(); err != nil && len(gen.image) == 0 {\n		return l.fail(err)",
 		"test ./wal .",
 	},
 	{
-		"an append goes on after a short write", "wal/log.go",
+		"an append goes on after a short write", "wal/commit.go",
 		"	if err := gen.segment.append(gen.image[from:end], split); err != nil {",
 		"	if err := gen.segment.append(gen.image[from:end], split); err != nil && end == 0 {",
 		"test ./wal .",
