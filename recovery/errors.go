@@ -76,6 +76,10 @@ var (
 	ErrNotEmpty = errors.New("holds other files")
 	// ErrExists is something where a new directory should be made, exit 73.
 	ErrExists = errors.New("exists already")
+	// ErrUnconfirmed is a repair that was done, but the disk did not confirm the new
+	// names: a power loss may bring the old ones back, exit 74. A start confirms
+	// them, or is refused.
+	ErrUnconfirmed = errors.New("the repaired store is in place, but the disk has not confirmed that")
 	// ErrOpenToOthers is a directory that others than its owner can write to,
 	// exit 77.
 	ErrOpenToOthers = errors.New("can be written by group or others")

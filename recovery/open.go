@@ -195,7 +195,7 @@ func open(ctx context.Context, opt Options) (*Store, error) {
 	if err := src.verifyBodies(ctx, st, opt.VerifyBodies); err != nil {
 		return nil, err
 	}
-	if err := src.tidy(); err != nil {
+	if err := src.tidy(opt.Log); err != nil {
 		return nil, err
 	}
 	src.report.Created = created
@@ -203,8 +203,11 @@ func open(ctx context.Context, opt Options) (*Store, error) {
 }
 
 // tidy puts away what a crash or a disk left, once all else has succeeded.
-func (src *source) tidy() error {
+func (src *source) tidy(log *slog.Logger) error {
 	for _, damaged := range src.damaged {
+		// Said before it is done: whatever becomes of this start, the next one does not
+		// find the file any more.
+		log.Warn("a snapshot is damaged and is moved aside; the one before and the log hold everything", "error", damaged.err)
 		// Kept for whoever wants to look, but out of the way: it must not be counted
 		// as one of the two that are kept.
 		if err := src.fs.Rename(damaged.file.Path, damaged.file.Path+".damaged"); err != nil {
@@ -227,9 +230,6 @@ func (src *source) tidy() error {
 func (r *Report) log(log *slog.Logger, s *Store) {
 	if r.Created {
 		log.Warn("made a new store: there was no data here", "dir", s.Dir, "store", s.Identity.ID)
-	}
-	for _, err := range r.Damaged {
-		log.Warn("a snapshot is damaged and was moved aside; the one before and the log hold everything", "error", err)
 	}
 	if r.CutBytes > 0 {
 		log.Warn("the log ends with an unfinished write, which nobody was told of", "bytes", r.CutBytes, "group", s.End.LSN+1)

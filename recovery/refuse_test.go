@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -360,8 +361,14 @@ func TestDamagedSnapshotThatStays(t *testing.T) {
 			}
 			return waltest.Fault{}
 		})
-		if _, err := recovery.Open(t0, options(bad, "/store")); recovery.ExitCode(err) != recovery.ExitIO || !renamed {
+		opt, told := options(bad, "/store"), &bytes.Buffer{}
+		opt.Log = slog.New(slog.NewTextHandler(told, nil))
+		if _, err := recovery.Open(t0, opt); recovery.ExitCode(err) != recovery.ExitIO || !renamed {
 			t.Errorf("%s fails: got %v", kind, err)
+		}
+		// The next start may not find the file any more.
+		if !strings.Contains(told.String(), "a snapshot is damaged") || !strings.Contains(told.String(), files[0].Path) {
+			t.Errorf("%s fails: told %q", kind, told)
 		}
 	}
 }

@@ -81,6 +81,9 @@ type LostJob struct {
 // The new store is made beside, read back, and takes the place of the old one
 // in one step; a crash leaves the one or the other. Files of another format are
 // no damage and not repaired.
+//
+// With ErrUnconfirmed the repair was done, and Repaired says what. With any other
+// error there is no Repaired, and the store is as it was.
 func Repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 	if opt.FS == nil {
 		opt.FS = vfs.OS{}
@@ -135,15 +138,21 @@ func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 		return r.done, nil
 	}
 	r.done.Kept = opt.Dir + ".damaged-" + opt.Wall().UTC().Format("20060102T150405Z")
-	if err := replace(opt.FS, opt.Dir, made, r.done.Kept); err != nil {
+	switch err := replace(opt.FS, opt.Dir, made, r.done.Kept); {
+	case err == nil:
+		return r.done, nil
+	case errors.Is(err, ErrUnconfirmed):
+		// What is lost must be told now: whoever repairs again finds nothing to repair.
+		return r.done, err
+	default:
 		return nil, err
 	}
-	return r.done, nil
 }
 
 // replace puts made in the place of dir, and dir in the place of kept. The two
 // change places in one step, so dir is there at every moment. Before that step
-// it is made that has the name of kept.
+// it is made that has the name of kept: a crash must not leave the damaged store
+// under the name of made, from where the next try would remove it.
 func replace(fsys vfs.FS, dir, made, kept string) error {
 	if _, err := fsys.Stat(kept); err == nil {
 		return errors.Join(fmt.Errorf("%s %w", kept, ErrExists), removeTree(fsys, made))
@@ -154,7 +163,10 @@ func replace(fsys vfs.FS, dir, made, kept string) error {
 	if err := exchange(fsys, dir, kept); err != nil {
 		return errors.Join(fmt.Errorf("change places with %s: %w; the repaired store can be made elsewhere with --to", kept, err), removeTree(fsys, kept))
 	}
-	return fsys.SyncDir(filepath.Dir(dir))
+	if err := fsys.SyncDir(filepath.Dir(dir)); err != nil {
+		return fmt.Errorf("%w: %w; as it was, the store is kept as %s", ErrUnconfirmed, err, kept)
+	}
+	return nil
 }
 
 // exchange swaps two directories in one step.

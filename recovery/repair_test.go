@@ -308,6 +308,54 @@ func TestCrashInRepair(t *testing.T) {
 	}
 }
 
+// The stores have changed places, and the disk does not confirm it: the error says
+// so, what was lost is told, and there is nothing to repair any more.
+func TestRepairUnconfirmed(t *testing.T) {
+	disk, _ := cleanStore(t, 740, 2, 40)
+	firstBody(t, disk)
+	d := &exchangingDisk{disk}
+	opt := recovery.RepairOptions{FS: d, Dir: "/store", Wall: func() time.Time { return time.Unix(0, 0) }}
+	exchanged := false
+	opt.FS = &afterExchange{d, func() {
+		exchanged = true
+		d.Inject(func(op waltest.Op) waltest.Fault {
+			if op.Kind == "syncdir" {
+				return waltest.Fault{Err: errIO}
+			}
+			return waltest.Fault{}
+		})
+	}}
+	done, err := recovery.Repair(t0, opt)
+	if !exchanged || !errors.Is(err, recovery.ErrUnconfirmed) || recovery.ExitCode(err) != recovery.ExitIO {
+		t.Fatalf("got %v, want that it is not confirmed", err)
+	}
+	if done == nil || len(done.Lost) != 1 || !strings.Contains(err.Error(), done.Kept) {
+		t.Fatalf("got %+v, want the lost job, and the kept directory in %v", done, err)
+	}
+	d.Inject(nil)
+	again, err := recovery.Repair(t0, recovery.RepairOptions{FS: d, Dir: "/store"})
+	if err != nil || again.Needed {
+		t.Errorf("the second repair: %+v, %v", again, err)
+	}
+	w, err := recovery.Open(t0, options(d, "/store"))
+	must(t, err)
+	must(t, w.Close())
+	if _, err := recovery.Open(t0, options(d, done.Kept)); !recovery.IsDamage(err) {
+		t.Errorf("%s is not the damaged store: %v", done.Kept, err)
+	}
+}
+
+// afterExchange calls then when two directories have changed places.
+type afterExchange struct {
+	*exchangingDisk
+	then func()
+}
+
+func (d *afterExchange) Exchange(a, b string) error {
+	defer d.then()
+	return d.exchangingDisk.Exchange(a, b)
+}
+
 // exchangingDisk can swap two directories in one step, as Linux does.
 type exchangingDisk struct{ *waltest.Disk }
 

@@ -64,8 +64,10 @@ func parseName(name string) (lsn uint64, ok bool) {
 // at the next start what nobody was told.
 //
 // After an error, or when ctx ends, nothing of the snapshot is left but, at
-// worst, a temporary file that Clean removes. The snapshots that were there
-// are untouched; Prune removes those that are not needed any more.
+// worst, a temporary file that Clean removes; where the last sync of a directory
+// failed, the snapshot is there, whole and ahead of nothing, but may be gone after
+// a power loss. The snapshots that were there are untouched; Prune removes those
+// that are not needed any more.
 func Write(ctx context.Context, fsys vfs.FS, dir string, v io.WriterTo, m Meta, durable func(context.Context) error) (File, error) {
 	file := File{Path: filepath.Join(dir, Name(m.LSN)), LSN: m.LSN}
 	tmp := filepath.Join(dir, fmt.Sprintf("%020d%s", m.LSN, tmpSuffix))

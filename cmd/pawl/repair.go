@@ -30,21 +30,23 @@ func repairCommand() subcommand {
 					return err
 				}
 				done, err := recovery.Repair(ctx, recovery.RepairOptions{Dir: args[0], To: *to, DryRun: *dryRun})
-				if err != nil {
+				if done == nil {
 					return storeExit(err)
 				}
+				var printing error
 				if *asJSON {
-					err = printJSON(e.stdout, repairedJSON(done, *to, *dryRun))
+					printing = printJSON(e.stdout, repairedJSON(done, *to, *dryRun))
 				} else {
 					printRepaired(e.stdout, done, args[0], *to, *dryRun)
 				}
-				if err != nil {
-					return withExit(exitIO, err)
-				}
 				if *lost != "" {
-					if err := writeLost(*lost, done.Lost); err != nil {
-						return withExit(exitIO, err)
-					}
+					printing = errors.Join(printing, writeLost(*lost, done.Lost))
+				}
+				if err != nil {
+					return storeExit(errors.Join(err, printing)) // it was done, but not confirmed
+				}
+				if printing != nil {
+					return withExit(exitIO, printing)
 				}
 				return nil
 			}
