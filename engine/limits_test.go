@@ -127,3 +127,17 @@ func TestSetKeeping(t *testing.T) {
 		}
 	})
 }
+
+// A large snapshot makes the next one due later, and the log of two longer.
+func TestDiskBound(t *testing.T) {
+	for _, c := range []struct{ live, snapshot, snapshotBytes, generation, want int64 }{
+		{0, 0, 0, 0, 0},
+		{1000, 0, 0, 0, 2500},
+		{0, 400, 100, 0, 2*400 + 2*100},
+		{0, 8000, 100, 10, 2*8000 + 2*1000 + 4*10},
+	} {
+		if got := engine.DiskBound(c.live, c.snapshot, c.snapshotBytes, c.generation); got != c.want {
+			t.Errorf("%+v: got %d", c, got)
+		}
+	}
+}

@@ -74,7 +74,23 @@ func (k *keeper) take() *flight {
 // is written to snapshots is no more than eight times what is written to the log.
 // A start reads that eighth of the snapshot besides, which is little.
 func (k *keeper) snapshotEvery() int64 {
-	return max(k.e.limits.snapshotBytes.Load(), k.newestSize.Load()/8)
+	return snapshotEvery(k.e.limits.snapshotBytes.Load(), k.newestSize.Load())
+}
+
+func snapshotEvery(snapshotBytes, newest int64) int64 { return max(snapshotBytes, newest/8) }
+
+// DiskBound is how many bytes log and snapshots take at most, however old the
+// oldest job is and however many there have been: live is the bytes of the records
+// of the jobs that there are, snapshot those of one snapshot of them, snapshotBytes
+// is Options.SnapshotBytes, generation the size of one.
+//
+// From the older of the two snapshots to the end lies the log of two; of what is
+// before, cleaning leaves twice what is alive, and half as much again while it is
+// being carried. Two generations are made ahead, and two are not full or not yet
+// dropped. What Limits.Keep and backups hold comes on top, and what is written
+// while a snapshot is.
+func DiskBound(live, snapshot, snapshotBytes, generation int64) int64 {
+	return live*5/2 + 2*snapshot + 2*snapshotEvery(snapshotBytes, snapshot) + 4*generation
 }
 
 // maybeSnapshot begins one when there is enough log since the last, or when it is

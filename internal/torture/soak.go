@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"pawl/engine"
 	"pawl/internal/record"
 	"pawl/internal/torture/daemon"
 	"pawl/internal/torture/history"
@@ -98,12 +99,11 @@ func runChurn(ctx context.Context, args []string) error {
 	if err := crew.Place(ctx, 1); err != nil {
 		return err
 	}
-	// 2.5 × the records of existing jobs + 2 snapshots + 2 × --snapshot-bytes +
-	// 4 generations. What exists at any time is one job and one pipeline of
-	// each client; its snapshot is a few pages.
+	// What exists at any time is one job and one pipeline of each client; its
+	// snapshot is a few pages.
 	const pipeline, recordBytes, snapshotBytes = 64, 400, 256 << 10
 	live := int64(1 + *clients*pipeline)
-	limit := live*(recordBytes+int64(*size))*5/2 + 2*snapshotBytes + 2**snapshot + 4**generation
+	limit := engine.DiskBound(live*(recordBytes+int64(*size)), snapshotBytes, *snapshot, *generation)
 	finished := make(chan error, 1)
 	go func() { finished <- crew.Churn(ctx, *jobs / *clients, *size, pipeline) }()
 	var most, last resources
