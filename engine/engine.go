@@ -233,8 +233,9 @@ func (e *Engine) Failure() error {
 // Close refuses what comes from now on with ErrClosed, makes durable what was
 // decided, writes the closed marker and releases the directory. Blocked fetchers
 // are refused. Only the first call does anything; all return the same, once it
-// is over. A context that ends gives up the waiting for the disk; the directory
-// is released all the same, and the next start recovers.
+// is over. A context that ends gives up the waiting for the disk: the next start
+// recovers. The directory then stays locked until the process is gone, because a
+// write to it may still be under way.
 func (e *Engine) Close(ctx context.Context) error {
 	e.closing.Do(func() {
 		defer close(e.done)
@@ -262,6 +263,9 @@ func (e *Engine) close(ctx context.Context) error {
 	go func() {
 		e.keeper.stop()
 		err := e.Wait(last)
+		for err == ErrUnanswered { // it may answer yet: ctx says how long that is waited for
+			err = e.Wait(last)
+		}
 		if err == nil {
 			err = e.writeLast()
 		}
@@ -276,7 +280,7 @@ func (e *Engine) close(ctx context.Context) error {
 	select {
 	case err = <-over:
 	case <-ctx.Done():
-		err = fmt.Errorf("close: %w", ctx.Err())
+		return fmt.Errorf("close: the disk does not answer: %w", ctx.Err())
 	}
 	if e.start.Release != nil {
 		if release := e.start.Release.Close(); err == nil {

@@ -31,16 +31,6 @@ import (
 	"pawl/wal"
 )
 
-// Times of a stop. Clients get edgeTime to take their replies; the log gets
-// closeTime, for a disk that is busy with other things is no reason to leave
-// without the marker of a clean stop.
-const (
-	edgeTime  = 8 * time.Second
-	closeTime = 20 * time.Second
-	// failTime is for the last replies after the storage has failed.
-	failTime = 300 * time.Millisecond
-)
-
 // A daemon is everything that pawl serve runs: listeners and edges first, so
 // that clients hear LOADING instead of nothing, then recovery, then the engine.
 type daemon struct {
@@ -165,7 +155,10 @@ func (d *daemon) run(ctx context.Context) error {
 	edges := d.serveEdges(cancel)
 	defer d.doors.close()
 
-	e, err := d.open(ctx)
+	e, err := d.openUntil(ctx)
+	if errors.Is(err, errHung) {
+		return withExit(exitIO, fmt.Errorf("recover: %w", err))
+	}
 	if err != nil {
 		d.stopEdges(time.Second)
 		edges.Wait()
@@ -190,45 +183,54 @@ func (d *daemon) run(ctx context.Context) error {
 	case <-e.Failed():
 		// The engine has said why. What waits is told UNKNOWN, what comes now is
 		// told MISCONF, then we go: only recovery can say what is on disk.
-		d.stopEdges(failTime)
+		within(failTime+cutTime, func() error { d.stopEdges(failTime); return nil })
 		return &exitError{code: exitIO}
 	}
 	d.log.Info("stopping", "reason", stopReason(ctx))
 	d.notify.stopping()
-	d.stopEdges(edgeTime)
-	edges.Wait()
-	stopReaper()
-	beside.Wait()
-	return d.close(ctx, e)
-}
-
-// close ends the engine after the edges are gone.
-func (d *daemon) close(ctx context.Context, e *engine.Engine) error {
-	d.notify.moreTime(closeTime)
-	closing, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	if err := e.Close(closing); err != nil {
+	err = within(edgeTime+cutTime, func() error {
+		d.stopEdges(edgeTime)
+		edges.Wait()
+		stopReaper()
+		beside.Wait()
+		return nil
+	})
+	if err != nil {
+		// Whoever is inside a system call that does not end cannot be asked to leave.
+		// The log has its own time: the disk may come back.
+		d.log.Warn("not everybody has left", "error", err)
+		stopReaper()
+	}
+	if err := d.close(e); err != nil {
 		return withExit(exitIO, fmt.Errorf("close the log: %w", err))
 	}
 	return stopCause(ctx)
 }
 
-// errEdge is in the cause of a context that ended because an edge failed.
-var errEdge = errors.New("cannot serve")
-
-// stopCause is nil when somebody wanted the daemon to stop.
-func stopCause(ctx context.Context) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errEdge) {
-		return withExit(exitIO, cause)
+// openUntil is open, but gives up some time after ctx has ended: reading may hang.
+func (d *daemon) openUntil(ctx context.Context) (*engine.Engine, error) {
+	type result struct {
+		e   *engine.Engine
+		err error
 	}
-	return nil
-}
-
-func stopReason(ctx context.Context) string {
-	if err := stopCause(ctx); err != nil {
-		return err.Error()
+	opened := make(chan result, 1)
+	go func() {
+		e, err := d.open(ctx)
+		opened <- result{e, err}
+	}()
+	select {
+	case r := <-opened:
+		return r.e, r.err
+	case <-ctx.Done():
 	}
-	return "signal"
+	timer := time.NewTimer(closeTime)
+	defer timer.Stop()
+	select {
+	case r := <-opened:
+		return r.e, r.err
+	case <-timer.C:
+		return nil, errHung
+	}
 }
 
 // serveEdges serves on all doors; the first that fails ends the daemon.
@@ -251,33 +253,6 @@ func (d *daemon) serveEdges(cancel context.CancelCauseFunc) *sync.WaitGroup {
 	serve("lmstfy clients", d.doors.http, d.publicHTTP.Serve)
 	serve("operators", d.doors.adm, d.adminHTTP.Serve)
 	return &wg
-}
-
-// stopEdges answers what was received and closes all connections, within limit.
-func (d *daemon) stopEdges(limit time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	d.admin.Shutdown()
-	d.public.Shutdown()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := d.resp.Shutdown(ctx); err != nil {
-			d.log.Warn("connections of Redis clients were cut off", "error", err)
-		}
-	})
-	type httpServer interface {
-		Shutdown(ctx context.Context) error
-		Close() error
-	}
-	for name, s := range map[string]httpServer{"lmstfy clients": d.publicHTTP, "operators": d.adminHTTP} {
-		wg.Go(func() {
-			if err := s.Shutdown(ctx); err != nil {
-				d.log.Warn("connections were cut off", "of", name, "error", err)
-				s.Close()
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // open recovers the store and starts the engine on it.
