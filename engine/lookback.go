@@ -14,7 +14,8 @@ import (
 // A job's history is read from the log, not kept: a job has 64 bytes in memory,
 // and most are never asked about. A record names the slot of its job, and the ID
 // says when the job began, so the search begins with the generation of that
-// moment, needs no state of the past, and ends with the job.
+// moment and needs no state of the past. It goes on when the job has ended: how
+// often the slot was used since says whether the ID is that job's.
 
 // JobEvent is one record about a job. Times are wall time.
 type JobEvent struct {
@@ -23,7 +24,8 @@ type JobEvent struct {
 	At    state.Millis
 	// What happened: enqueue, lease, extend, ack, nack, expire, release, due,
 	// lapse, bury, damage, redrive, run, delay, priority, payload, move, or why it
-	// was removed: delete, purge, deadmax, deadfor.
+	// was removed: delete, purge, deadmax, deadfor. And gap: what is damaged in the
+	// log from there on was left out.
 	What     string
 	Place    state.Place   // where the job is from then on; 0 is gone
 	Attempt  uint32        // deliveries so far; 0 is none, or not known
@@ -38,8 +40,9 @@ type JobEvent struct {
 // JobHistory is what the log still says of a job.
 type JobHistory struct {
 	Events []JobEvent // oldest first
-	// Complete: the events begin with the job's enqueue. Otherwise that part of
-	// the log has gone, and delays and times to live that ended may be missing.
+	// Complete: the events begin with the job's enqueue, and there is no gap.
+	// Otherwise that part of the log has gone, and delays and times to live that
+	// ended may be missing.
 	Complete bool
 	// Next is the first group that was not looked at, for another call; 0 is none.
 	Next  LSN
@@ -55,7 +58,9 @@ const (
 // JobHistory looks a job up in the log, from group from on; 0 is from its
 // enqueue. It shows what a reply could, reads at most 256 MiB and gives at most
 // 1,000 events, at half of the speed it could, one call at a time. A job that
-// never was, or whose time has gone from the log, has no events.
+// never was, or whose time has gone from the log, has no events. Where the log is
+// damaged there is a gap, and of a job that is over nothing behind it: the slot may
+// have had another since.
 func (e *Engine) JobHistory(ctx context.Context, id state.JobID, from LSN) (JobHistory, error) {
 	select {
 	case e.lookbacks <- struct{}{}:
@@ -68,6 +73,10 @@ func (e *Engine) JobHistory(ctx context.Context, id state.JobID, from LSN) (JobH
 	}
 	l := &lookback{id: id, end: e.last}
 	reuse, known := e.st.LastReuse(id.Slot())
+	if slot, ok := e.st.Lookup(id); ok {
+		job, _ := e.st.Job(slot)
+		l.alive, l.home = true, job.Queue
+	}
 	if err := e.Wait(e.leave()); err != nil {
 		return JobHistory{}, err
 	}
@@ -100,6 +109,7 @@ func (e *Engine) nameQueues(l *lookback, events []JobEvent) {
 		case !ok:
 		case q.key != "":
 			events[i].Queue = q.key
+		case l.gap && q.id != l.home: // what began in the gap is not known
 		case !l.begun[q.id]:
 			events[i].Queue = now[q.id]
 		}
@@ -113,13 +123,16 @@ type eventAt struct {
 
 // lookback is one search.
 type lookback struct {
-	id  state.JobID
-	end LSN // the last group to look at
+	id    state.JobID
+	end   LSN           // the last group to look at
+	alive bool          // the job is there: from its enqueue on all of the slot's records are about it
+	home  state.QueueID // where it is then
 
 	lives  []*life // jobs that may be the one, in order
 	now    *life   // that has the slot; nil is nobody of interest
 	uses   int     // enqueues into the slot
-	early  bool    // complete has ended the search
+	gap    bool    // something could not be read
+	r      *wal.Reader
 	bytes  int64
 	events int
 	next   LSN
@@ -137,6 +150,7 @@ type queueName struct {
 type life struct {
 	use     int // which use of the slot, by lookback.uses; 0 began before what was read
 	events  []JobEvent
+	gap     bool
 	place   state.Place // 0 is unknown, or over
 	over    bool
 	wall    bool         // delayed until a wall time
@@ -176,6 +190,10 @@ func (l *lookback) read(ctx context.Context, log *wal.Log, from LSN) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it has gone meanwhile
 		}
+		if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
+			l.skip(damage.LSN)
+			err = nil
+		}
 		if err != nil || over {
 			return err
 		}
@@ -192,10 +210,15 @@ func (l *lookback) read(ctx context.Context, log *wal.Log, from LSN) error {
 
 // generation looks through one; over says that nothing behind it matters.
 func (l *lookback) generation(history *wal.History, number uint32, from LSN) (over bool, err error) {
-	r, err := history.Generation(number)
+	if l.r == nil {
+		l.r, err = history.Generation(number)
+	} else {
+		err = l.r.Again(number)
+	}
 	if err != nil {
 		return false, err
 	}
+	r := l.r
 	var rec state.Record
 	for r.Next() {
 		g := r.Group()
@@ -204,10 +227,6 @@ func (l *lookback) generation(history *wal.History, number uint32, from LSN) (ov
 		}
 		if g.LSN < from {
 			continue
-		}
-		if l.complete(g) {
-			l.early = true
-			return true, nil
 		}
 		for i, stored := range g.Records {
 			if _, err := state.Decode(stored.Head, &rec); err != nil {
@@ -222,10 +241,19 @@ func (l *lookback) generation(history *wal.History, number uint32, from LSN) (ov
 	return false, r.Err()
 }
 
-// complete says that the job was found and is over, and that no other job of
-// that slot can have been born with it.
-func (l *lookback) complete(g *wal.Stored) bool {
-	return len(l.lives) == 1 && l.lives[0].use > 0 && l.lives[0].over && g.WallTime > int64(l.id.Wall())+2*clockSlack
+// skip goes on behind damage, which begins with a group. What was missed may have
+// ended the job and given its slot to another.
+func (l *lookback) skip(lsn LSN) {
+	l.gap = true
+	if l.now == nil || l.now.over {
+		return
+	}
+	l.now.gap, l.now.place, l.now.due, l.now.expires = true, 0, 0, 0
+	wall, _ := l.r.DamagedAt() // 0 where the header is damaged too
+	l.add(JobEvent{What: "gap"}, &wal.Stored{LSN: lsn, WallTime: wall}, 0)
+	if !l.alive {
+		l.now = nil
+	}
 }
 
 // record takes in one record.
@@ -372,18 +400,22 @@ var deleteCauses = map[state.Cause]string{
 
 // choose gives the life of the job itself. last is the reuse counter of the last
 // job in the slot; counting back from it tells jobs apart that the slot had in
-// one millisecond. continued says that the enqueue was in an earlier call.
+// one millisecond, and refuses an ID that no job had. Where not all of the log
+// could be read, slot and moment must do. continued says that the enqueue was in an earlier call.
 func (l *lookback) choose(last uint16, continued bool) JobHistory {
 	h := JobHistory{Next: l.next, Bytes: l.bytes}
-	for _, j := range l.lives {
-		certain := l.next == 0 && !l.early // all uses were counted
-		if certain && last-uint16(l.uses-j.use) != l.id.Reuse() {
+	certain := l.next == 0 && !l.gap // all uses were counted
+	for i, j := range l.lives {
+		switch {
+		case l.alive && i < len(l.lives)-1:
+			continue // the slot is its own since the last
+		case l.alive:
+		case certain && last-uint16(l.uses-j.use) != l.id.Reuse():
+			continue
+		case j.use == 0 && !certain && !continued:
 			continue
 		}
-		if j.use == 0 && !certain && !continued {
-			continue
-		}
-		h.Events, h.Complete = j.events, j.use > 0
+		h.Events, h.Complete = j.events, j.use > 0 && !j.gap
 		if j.over {
 			h.Next = 0
 		}

@@ -13,6 +13,8 @@ import (
 	"pawl/internal/seeds"
 	"pawl/recovery"
 	"pawl/state"
+	"pawl/wal"
+	"pawl/wal/waltest"
 )
 
 // past is the history of a job, one word an event.
@@ -226,5 +228,58 @@ func TestJobHistoryAgainstDump(t *testing.T) {
 			}
 		}
 		s.open()
+	})
+}
+
+// An ID with the slot and the moment of a job, but another reuse, is nobody's.
+func TestJobHistoryOfAnIDThatNeverWas(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		id := s.enqueue("mail", "x")
+		s.ack(s.fetch("mail", 1000))
+		s.sleep(10 * time.Minute)
+		s.enqueue("mail", "y") // in the same slot
+		if got, _ := s.past(id); got != "enqueue lease ack" {
+			t.Fatalf("got %s", got)
+		}
+		for _, reuse := range []uint16{1, 2, 3, 65535} {
+			wrong := state.NewJobID(id.Wall(), id.Slot(), id.Reuse()+reuse, id.DelaySeconds())
+			if got, h := s.past(wrong); got != "" {
+				t.Errorf("with reuse %d instead of %d: got %s, %+v", wrong.Reuse(), id.Reuse(), got, h)
+			}
+		}
+	})
+}
+
+// A damaged generation is a gap. Behind it the history of a job that is there goes
+// on; of one that is gone it ends, because its slot may have had another.
+func TestJobHistoryWithAGap(t *testing.T) {
+	inBubble(t, engine.Options{SnapshotBytes: 1 << 30}, func(t *testing.T, s *shop) {
+		stays, goes := s.enqueue("keep", "x"), s.enqueue("mail", "x")
+		lease := s.fetch("keep", 1<<40)
+		fill := func() {
+			for range 100 {
+				s.enqueue("fill", strings.Repeat("x", 1000))
+				s.ack(s.fetch("fill", 60_000))
+			}
+		}
+		fill()
+		s.must(&engine.JobEdit{ID: goes, Kind: engine.EditPriority, Priority: 3})
+		gens := s.wal.Generations()
+		bad := gens[len(gens)-1].Generation
+		fill()
+		s.must(&engine.Extend{Lease: lease.Lease, LeaseMs: 1 << 41})
+		s.ack(s.fetch("mail", 60_000))
+		if got, h := s.past(goes); got != "enqueue priority lease ack" || !h.Complete {
+			t.Fatalf("before the damage: got %s", got)
+		}
+		s.fs.(*waltest.Disk).Flip(wal.SegmentPath("data/log", bad), 300*8)
+		got, h := s.past(stays)
+		if got != "enqueue lease gap extend" || h.Complete || h.Events[2].LSN == 0 || h.Events[0].Queue != "default/default/keep" {
+			t.Errorf("of the job that is there: got %s, %+v", got, h)
+		}
+		got, h = s.past(goes)
+		if got != "enqueue gap" || h.Complete {
+			t.Errorf("of the job that is gone: got %s, %+v", got, h)
+		}
 	})
 }

@@ -104,6 +104,16 @@ func (h *History) Generation(number uint32) (*Reader, error) {
 	return nil, fmt.Errorf("read generation %d: %w", number, os.ErrNotExist)
 }
 
+// Again makes of r, in the buffers that it has, what Generation gives for number.
+func (r *Reader) Again(number uint32) error {
+	next, err := r.h.Generation(number)
+	if err == nil {
+		next.data, next.group.Records = r.data, r.group.Records[:0]
+		*r = *next
+	}
+	return err
+}
+
 // Verify reads one linked generation whole and checks everything in it, bodies
 // too. The newest ends where the log ends.
 func (h *History) Verify(number uint32) error {

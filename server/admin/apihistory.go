@@ -11,7 +11,7 @@ type eventJSON struct {
 	LSN      uint64 `json:"lsn" doc:"group of the log"`
 	Index    int    `json:"index" doc:"of the record in its group"`
 	At       int64  `json:"at"`
-	What     string `json:"what" doc:"enqueue, lease, extend, ack, nack, expire, release, due, lapse, bury, damage, redrive, run, delay, priority, payload, move, delete, purge, deadmax or deadfor"`
+	What     string `json:"what" doc:"enqueue, lease, extend, ack, nack, expire, release, due, lapse, bury, damage, redrive, run, delay, priority, payload, move, delete, purge, deadmax, deadfor or gap (the log is damaged from there on, and goes on behind it)"`
 	State    string `json:"state" doc:"from then on; empty is gone, or not known"`
 	Attempt  uint32 `json:"attempt" doc:"deliveries so far; 0 is none, or not known"`
 	Until    int64  `json:"until" doc:"end of the lease, or when the delayed job is due"`

@@ -618,7 +618,7 @@ async function lookBack(own, id, from) {
 const eventNames = {
   enqueue: 'enqueued', lease: 'delivered', extend: 'lease extended', ack: 'acknowledged', nack: 'failed', expire: 'lease ran out', release: 'given back untouched',
   due: 'delay over', lapse: 'time to live over', bury: 'buried', damage: 'buried, payload is damaged', redrive: 'redriven', run: 'made ready', delay: 'delayed',
-  priority: 'priority changed', payload: 'payload replaced', move: 'moved', delete: 'deleted', purge: 'purged', deadmax: 'removed, too many dead', deadfor: 'removed, dead too long',
+  priority: 'priority changed', payload: 'payload replaced', move: 'moved', delete: 'deleted', purge: 'purged', deadmax: 'removed, too many dead', deadfor: 'removed, dead too long', gap: 'a damaged part of the log',
 };
 
 function timeline(told) {
