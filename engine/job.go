@@ -53,7 +53,11 @@ func (e *Engine) jobGet(c *JobGet) error {
 func (e *Engine) jobDelete(c *JobDelete) error {
 	c.Deleted = 0
 	// Room for all: half way on, a refusal would say that nothing was deleted.
-	if err := e.room(len(c.IDs) * recordRoom); err != nil {
+	err := e.roomForThose(len(c.IDs), func(i int) bool {
+		_, ok := e.ownedBy(c.IDs[i], c.Queue)
+		return ok
+	})
+	if err != nil {
 		return err
 	}
 	for _, id := range c.IDs {

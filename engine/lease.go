@@ -18,7 +18,11 @@ func (e *Engine) ack(c *Ack) error {
 	c.Done = c.Done[:0]
 	// Room for all: half way on, a refusal would say that nothing was finished, and
 	// a false that there is no lease.
-	if err := e.room(len(c.Leases) * recordRoom); err != nil {
+	err := e.roomForThose(len(c.Leases), func(i int) bool {
+		_, ok := e.st.LookupLease(c.Leases[i], e.now)
+		return ok
+	})
+	if err != nil {
 		return err
 	}
 	for _, id := range c.Leases {

@@ -447,6 +447,39 @@ func TestTrySubmit(t *testing.T) {
 	})
 }
 
+// What ends jobs asks a log that gets no new generation for no more room than those
+// need that exist.
+func TestRoomForThoseThatExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &gatedFS{FS: waltest.NewDisk()}
+		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10}}
+		s.open()
+		defer s.close()
+		a, b := s.enqueue("mail", "a"), s.enqueue("mail", "b")
+		lease := s.want("mail", "a").Lease
+		synctest.Wait() // the log has made what it keeps ahead
+		gate := make(chan struct{})
+		disk.gate.Store(&gate)
+		const others = 10_000 // for all of which no generation has room
+		remove := &engine.JobDelete{IDs: append(make([]state.JobID, others), b, a)}
+		ack := &engine.Ack{Leases: append(make([]state.LeaseID, others), lease)}
+		none := &engine.JobDelete{IDs: make([]state.JobID, others)}
+		began := time.Now()
+		s.must(ack)
+		s.must(remove)
+		s.must(none)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("they have waited for %v", took)
+		}
+		if !ack.Done[others] || remove.Deleted != 1 || none.Deleted != 0 {
+			t.Errorf("got %v, %d and %d, want true, 1 and 0", ack.Done[others], remove.Deleted, none.Deleted)
+		}
+		s.wantCounts("mail", 0, 0, 0, 0)
+		close(gate)
+		disk.gate.Store(nil)
+	})
+}
+
 // Commands that came together wait once for a disk that hangs.
 func TestHungDiskWithinSubmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

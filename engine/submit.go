@@ -387,6 +387,37 @@ func (e *Engine) room(n int) error {
 	}
 }
 
+// roomForThose is room for one record about each of n things, of which some may
+// not exist: where room is scarce it asks for no more than the others need. What
+// exists is to be looked up again afterwards.
+func (e *Engine) roomForThose(n int, exists func(i int) bool) error {
+	if e.open != nil && !e.open.Full() && e.open.Fits(n*recordRoom+timeRoom) {
+		return nil
+	}
+	count := func() (there int) {
+		for i := range n {
+			if exists(i) {
+				there++
+			}
+		}
+		return there
+	}
+	for {
+		there := count()
+		if there == 0 {
+			return nil
+		}
+		if err := e.room(there * recordRoom); err != nil {
+			return err
+		}
+		// While room let go of the critical section, jobs may have come into the
+		// queue that is meant.
+		if count() <= there {
+			return nil
+		}
+	}
+}
+
 // roomNow is room for those who must not let go of the critical section: false
 // where the log has none at this moment.
 func (e *Engine) roomNow(n int) bool {
