@@ -69,6 +69,8 @@ type clock struct {
 	base   state.Millis  // log time at start
 	last   state.Millis  // newest reading, log time
 	offset state.Millis  // wall = log + offset
+	// elapsed stands in for time.Since where a test says how time goes; nil is not.
+	elapsed func(t time.Time) time.Duration
 }
 
 // newClock goes on from the newest group's log time: lastWall is the wall time
@@ -122,6 +124,14 @@ func (c *clock) take(r reading) (now, offset state.Millis) {
 func (c *clock) strayed(offset state.Millis, apart time.Duration) bool {
 	d := offset - c.offset
 	return d > stepMs || d+state.Millis(apart/time.Millisecond) < -stepMs
+}
+
+// since is how long ago t was, which read gave.
+func (c *clock) since(t time.Time) time.Duration {
+	if c.elapsed != nil {
+		return c.elapsed(t)
+	}
+	return time.Since(t)
 }
 
 // moment is when log time begins to be log, which is not above a hundred years

@@ -175,7 +175,6 @@ func New(opt Options, start Start) (*Engine, error) {
 	e.waitTime.unit, e.runTime.unit = 1, 1 // ms
 	e.commits.failed = make(chan struct{})
 	e.commits.quiet.init()
-	e.waiters.again = state.Forever
 	e.commits.safe.Store(uint64(start.End.LSN))
 	e.watch = time.AfterFunc(time.Hour, e.watchWaiting)
 	e.flush = time.AfterFunc(time.Hour, e.flushOpen)

@@ -13,3 +13,10 @@ func (e *Engine) SetWall(by time.Duration) {
 		return r
 	}
 }
+
+// Elapse has f say how long ago a stay began, instead of the clock.
+func (e *Engine) Elapse(f func(time.Time) time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.clock.elapsed = f
+}

@@ -28,22 +28,52 @@ func (e *Engine) fetch(c *Fetch) error {
 	if !validSpan(e.now, c.LeaseMs) {
 		return ErrTimeout
 	}
+	work := 0
 	for {
 		var err error
-		took := e.take(c, c.Queues, func(n int) bool {
-			err = e.room(n)
-			return err == nil
+		took := e.take(c, c.Queues, func(key []byte) (t took) {
+			if work++; work >= clockEvery {
+				if work = 0; e.stayed() > maxStay {
+					return timeOver
+				}
+			}
+			t, err = e.mayTake(key)
+			return t
 		})
 		switch {
+		case took == timeOver, took == metMany && len(c.Jobs) == 0:
 		case len(c.Jobs) > 0:
 			return nil
-		case took == noRoom:
+		default:
 			return err
-		case took != metMany:
-			return nil
 		}
 		if e.pause(); e.down.Load() != 0 {
+			if len(c.Jobs) > 0 {
+				return nil // they are decided, and Wait says what became of them
+			}
 			return e.refusal()
+		}
+	}
+}
+
+// mayTake sees to it that there is room for a record, and that what is in the queue
+// is not for somebody who waits for it: none passes those who came before, even
+// where serve has run out of time. tookAll: there is nothing for who comes now.
+func (e *Engine) mayTake(key []byte) (took, error) {
+	for {
+		if err := e.room(recordRoom); err != nil {
+			return noRoom, err
+		}
+		l := e.waiters.lines[string(key)]
+		switch {
+		case l == nil:
+			return goOn, nil
+		case !e.serveLine(l):
+			return timeOver, nil
+		case l.first != nil:
+			return tookAll, nil
+		case e.roomNow(recordRoom): // the line may have used it up
+			return goOn, nil
 		}
 	}
 }
@@ -52,20 +82,29 @@ func (e *Engine) fetch(c *Fetch) error {
 type took uint8
 
 const (
-	tookEnough took = iota // the batch is full
+	goOn       took = iota // it has not ended
+	tookEnough             // the batch is full
 	tookAll                // there is no more
 	metMany                // there may be more behind jobs past their time to live
 	noRoom
+	timeOver // the stay has been long enough
 )
 
-// take leases the next jobs of queues for c, as many as it wants and there are.
-func (e *Engine) take(c *Fetch, queues [][]byte, room func(n int) bool) took {
+// take leases the next jobs of queues for c, as many as it wants and there are. It
+// asks may before each: goOn where there is room for a record, tookAll where the
+// queue has nothing for it, or why to end.
+func (e *Engine) take(c *Fetch, queues [][]byte, may func(key []byte) took) took {
 	want, lapsed, ripened, size := max(c.Count, 1), 0, 0, 0
+	for i := range c.Jobs {
+		size += c.Jobs[i].Bytes() // of the stays before
+	}
 	for _, key := range queues {
 		for len(c.Jobs) < want {
 			// Room comes first: where it has to wait, all may have changed.
-			if !room(recordRoom) {
-				return noRoom
+			if why := may(key); why == tookAll {
+				break
+			} else if why != goOn {
+				return why
 			}
 			q, ok := e.st.QueueByKey(key)
 			if !ok {

@@ -192,7 +192,7 @@ func (m *mass) turn(place state.Place, after *state.Slot, left *int64, each func
 				return false, err
 			}
 		}
-		if time.Since(e.entered) > maxTurn {
+		if e.stayed() > maxTurn {
 			return true, nil
 		}
 	}

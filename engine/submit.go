@@ -28,13 +28,13 @@ func (e *Engine) Submit(cmds ...Command) LSN {
 	if !e.enter() {
 		return e.refuseAll(cmds)
 	}
-	return e.decideAll(cmds, true)
+	return e.decideAll(cmds)
 }
 
 // TrySubmit is Submit for those who have others to look after. False, and nothing
 // was done, where Submit might wait: because too much waits for the disk already,
-// or for the log to make its next generation. Only a Fetch that meets more than 64
-// jobs past their time to live may let others in, and then wait after all.
+// or for the log to make its next generation. Where it lets others in as Submit does,
+// they may use up the room that there was, and it waits after all.
 func (e *Engine) TrySubmit(cmds ...Command) (LSN, bool) {
 	if e.pressed() {
 		return lsnNothing, false
@@ -51,7 +51,7 @@ func (e *Engine) TrySubmit(cmds ...Command) (LSN, bool) {
 		e.leave()
 		return lsnNothing, false
 	}
-	return e.decideAll(cmds, false), true
+	return e.decideAll(cmds), true
 }
 
 // tryRoom is what the records of one command of TrySubmit take at most.
@@ -71,14 +71,13 @@ func tryRoom(cmd Command) int {
 	return multiRoom(cmd)
 }
 
-// decideAll carries out cmds and ends the stay, or with breaks more than one if
-// they take long.
-func (e *Engine) decideAll(cmds []Command, breaks bool) LSN {
+// decideAll carries out cmds and ends the stay, or more than one if they take long.
+func (e *Engine) decideAll(cmds []Command) LSN {
 	hung := false
 	work := 0
 	for i, cmd := range cmds {
-		if breaks && work >= clockEvery {
-			if work = 0; time.Since(e.entered) > maxStay {
+		if work >= clockEvery {
+			if work = 0; e.stayed() > maxStay {
 				e.pause()
 			}
 		}
@@ -282,11 +281,13 @@ func (e *Engine) tick() {
 	if stepped {
 		e.step(offset)
 	}
-	if e.waiters.again <= e.now {
-		e.waiters.due(e.now)
+	if e.waiters.next(e.now) <= e.now {
 		e.serve()
 	}
 }
+
+// stayed is how long the stay has been so far.
+func (e *Engine) stayed() time.Duration { return e.clock.since(e.entered) }
 
 // step follows the wall clock, which somebody has set.
 func (e *Engine) step(offset state.Millis) {
@@ -323,7 +324,7 @@ func (e *Engine) leave() LSN {
 
 // timeStay notes how long the stay was that ends here.
 func (e *Engine) timeStay() {
-	wall := time.Since(e.entered)
+	wall := e.stayed()
 	e.turnTime.add(uint64(wall / time.Microsecond))
 	if !e.opt.MeasureCPU {
 		return

@@ -82,7 +82,7 @@ func (e *Engine) endDue() (more bool, err error) {
 	began := e.entered
 	for n := uint32(0); ; {
 		if n >= clockEvery {
-			if n = 0; time.Since(began) > maxTurn {
+			if n = 0; e.clock.since(began) > maxTurn {
 				return true, nil
 			}
 		}
@@ -178,18 +178,21 @@ func (e *Engine) late(at state.Millis, n uint32) {
 }
 
 func (e *Engine) endRange(kind state.Kind, due *state.Due) {
-	e.record(&state.Record{Kind: kind, At: due.At, Slot: due.Slot, Count: due.Count}, nil)
-	if kind != state.KindKeyRange {
-		e.touchedAll()
+	if len(e.waiters.lines) > 0 && kind != state.KindKeyRange {
+		last := state.QueueID(0)
+		e.st.Ending(due, func(q state.QueueID) {
+			if q != last {
+				e.touched(q)
+			}
+			last = q
+		})
 	}
+	e.record(&state.Record{Kind: kind, At: due.At, Slot: due.Slot, Count: due.Count}, nil)
 }
 
 // nextDue is when Turn has something to do, in log time.
 func (e *Engine) nextDue() state.Millis {
-	if len(e.waiters.dirty) > 0 {
-		return e.now
-	}
-	next := e.waiters.again
+	next := e.waiters.next(e.now)
 	if at, ok := e.st.Earliest(); ok {
 		next = min(next, at)
 	}

@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"container/heap"
 	"sync/atomic"
-	"time"
 
 	"pawl/state"
 )
@@ -22,12 +22,13 @@ type Waiter struct {
 // may not exist yet. Guarded by the engine's critical section.
 type waiters struct {
 	lines map[string]*line
-	dirty []*line      // lines whose queue may have something for them
-	again state.Millis // the earliest of the lines' again; Forever is never
-	count atomic.Int64 // of waiters
-	work  int          // since serve looked at the clock: lines and jobs
-	all   bool         // every line is dirty
-	keys  [][]byte     // scratch of firstIn
+	// dirty are the lines whose queue may have something for them, the one that
+	// has been it for longest first.
+	dirty, dirtyLast *line
+	timed            alarms
+	count            atomic.Int64 // of waiters
+	work             int          // since serve looked at the clock: lines and jobs
+	keys             [][]byte     // scratch of firstIn
 }
 
 // line is who waits for one queue.
@@ -36,9 +37,35 @@ type line struct {
 	first, last *place
 	length      int64
 	dirty       bool
+	nextDirty   *line // behind this one in waiters.dirty
 	// again is when to look again although nothing happened: the end of a pause,
-	// the moment the rate allows. Log time; 0 is never.
+	// the moment the rate allows. Log time; 0 is never, and the line is not in
+	// waiters.timed.
 	again state.Millis
+	alarm int // place in waiters.timed
+}
+
+// alarms are the lines that are to be looked at again at a time, a heap with the
+// earliest at its top.
+type alarms []*line
+
+func (a alarms) Len() int           { return len(a) }
+func (a alarms) Less(i, j int) bool { return a[i].again < a[j].again }
+func (a alarms) Swap(i, j int)      { a[i], a[j] = a[j], a[i]; a[i].alarm, a[j].alarm = i, j }
+
+// Push implements heap.Interface.
+func (a *alarms) Push(x any) {
+	l := x.(*line)
+	l.alarm = len(*a)
+	*a = append(*a, l)
+}
+
+// Pop implements heap.Interface.
+func (a *alarms) Pop() any {
+	last := len(*a) - 1
+	l := (*a)[last]
+	(*a)[last], *a = nil, (*a)[:last]
+	return l
 }
 
 // place is one waiter's place in one line.
@@ -101,7 +128,7 @@ func (ws *waiters) leave(w *Waiter) bool {
 		l.length--
 		if l.first == nil {
 			delete(ws.lines, l.key)
-			l.again = 0
+			ws.lookAgain(l, 0)
 		}
 	}
 	w.places = nil
@@ -120,25 +147,42 @@ func (ws *waiters) touch(key string) {
 }
 
 func (ws *waiters) markDirty(l *line) {
-	if !l.dirty {
-		l.dirty = true
-		ws.dirty = append(ws.dirty, l)
+	switch {
+	case l.dirty:
+		return
+	case ws.dirty == nil:
+		ws.dirty = l
+	default:
+		ws.dirtyLast.nextDirty = l
 	}
+	l.dirty, ws.dirtyLast = true, l
 }
 
-// due notes the lines whose time to look again has come.
-func (ws *waiters) due(now state.Millis) {
-	ws.again = state.Forever
-	for _, l := range ws.lines {
-		switch {
-		case l.again == 0:
-		case l.again <= now:
-			l.again = 0
-			ws.markDirty(l)
-		default:
-			ws.again = min(ws.again, l.again)
-		}
+// take gives the line to look at next, which is dirty no more; nil is none. A line
+// whose time to look again has come is dirty: for each that goes one such comes
+// in, so however many there are, none takes long.
+func (ws *waiters) take(now state.Millis) *line {
+	if len(ws.timed) > 0 && ws.timed[0].again <= now {
+		l := ws.timed[0]
+		ws.lookAgain(l, 0)
+		ws.markDirty(l)
 	}
+	l := ws.dirty
+	if l != nil {
+		ws.dirty, l.nextDirty, l.dirty = l.nextDirty, nil, false
+	}
+	return l
+}
+
+// next is when to look at the lines: now, later, or Forever.
+func (ws *waiters) next(now state.Millis) state.Millis {
+	switch {
+	case ws.dirty != nil:
+		return now
+	case len(ws.timed) > 0:
+		return ws.timed[0].again
+	}
+	return state.Forever
 }
 
 // length is how many wait for the queue.
@@ -205,41 +249,26 @@ func (e *Engine) touched(q state.QueueID) {
 	}
 }
 
-// touchedAll is for records that may concern any queue.
-func (e *Engine) touchedAll() {
-	ws := &e.waiters
-	if ws.all {
-		return
-	}
-	for _, l := range ws.lines {
-		ws.markDirty(l)
-	}
-	ws.all = true
-}
-
 // serve hands what has come in to those who wait for it. It stops after about a
 // millisecond; the rest is for the next stay, which announce asks for.
 func (e *Engine) serve() {
 	ws := &e.waiters
-	ws.all = false
-	for len(ws.dirty) > 0 && e.down.Load() == 0 {
-		last := len(ws.dirty) - 1
-		l := ws.dirty[last]
-		ws.dirty[last], ws.dirty, l.dirty = nil, ws.dirty[:last], false
-		if !e.serveLine(l) {
-			ws.markDirty(l)
+	for e.down.Load() == 0 {
+		l := ws.take(e.now)
+		if l == nil || !e.serveLine(l) {
 			return
 		}
 	}
 }
 
 // serveLine serves one line until its queue has nothing more for it. False: the
-// time is over.
+// time is over, and the line is dirty.
 func (e *Engine) serveLine(l *line) bool {
 	ws := &e.waiters
 	for l.first != nil {
 		if ws.work++; ws.work >= clockEvery {
-			if ws.work = 0; time.Since(e.entered) > maxStay {
+			if ws.work = 0; e.stayed() > maxStay {
+				ws.markDirty(l)
 				return false
 			}
 		}
@@ -261,7 +290,7 @@ func (e *Engine) serveLine(l *line) bool {
 			}
 		}
 		w := l.first.w
-		switch e.take(w.Fetch, ws.firstIn(w), e.roomNow) {
+		switch e.take(w.Fetch, ws.firstIn(w), e.mayHand) {
 		case tookEnough:
 		case metMany, noRoom:
 			if len(w.Fetch.Jobs) == 0 {
@@ -280,6 +309,14 @@ func (e *Engine) serveLine(l *line) bool {
 	return true
 }
 
+// mayHand is take's may for those who wait.
+func (e *Engine) mayHand([]byte) took {
+	if !e.roomNow(recordRoom) {
+		return noRoom
+	}
+	return goOn
+}
+
 // firstIn is the queues in whose lines w is the first, in the order in which it
 // wants them: what comes into the others is for those who came before it. The
 // slice is good until the next call.
@@ -296,8 +333,18 @@ func (ws *waiters) firstIn(w *Waiter) [][]byte {
 // retryMs is how soon those who wait are tried again when the log had no room.
 const retryMs state.Millis = 10
 
-// lookAgain has the line looked at again at a time, if nothing happens before.
+// lookAgain has the line looked at again at a time, if nothing happens before; 0
+// is never.
 func (ws *waiters) lookAgain(l *line, at state.Millis) {
+	was := l.again
 	l.again = at
-	ws.again = min(ws.again, at)
+	switch {
+	case was == 0 && at == 0:
+	case was == 0:
+		heap.Push(&ws.timed, l)
+	case at == 0:
+		heap.Remove(&ws.timed, l.alarm)
+	default:
+		heap.Fix(&ws.timed, l.alarm)
+	}
 }

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,15 +16,20 @@ import (
 func inBubbleWithReaper(t *testing.T, opt engine.Options, test func(t *testing.T, s *shop)) {
 	t.Helper()
 	inBubble(t, opt, func(t *testing.T, s *shop) {
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan error)
-		go func() { done <- reaper.New(s.e).Run(ctx) }()
-		defer func() {
-			cancel()
-			<-done
-		}()
-		test(t, s)
+		s.reap(func() { test(t, s) })
 	})
+}
+
+// reap has turns taken when they are due while do runs.
+func (s *shop) reap(do func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- reaper.New(s.e).Run(ctx) }()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	do()
 }
 
 // await begins to wait for a job of the queues.
@@ -114,6 +120,80 @@ func TestNobodyIsPassedInALine(t *testing.T) {
 			s.wantWaiters(first, "of a", both, "of b")
 		})
 	}
+}
+
+// A FETCH takes nothing from those who waited before it came: neither a job that
+// came with it, nor one that serve has not come to in its time.
+func TestNoFetchPassesThoseWhoWait(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		first := s.await("mail")
+		f := &engine.Fetch{Queues: [][]byte{key("mail"), key("other")}, LeaseMs: 60_000, Count: 2}
+		if err := s.e.Do(&engine.Enqueue{Queue: key("mail"), Payload: []byte("one")}, &engine.Enqueue{Queue: key("other"), Payload: []byte("two")}, f); err != nil {
+			t.Fatal(err)
+		}
+		s.wantWaiters(first, "one")
+		if len(f.Jobs) != 1 || f.Jobs[0].Queue != string(key("other")) {
+			t.Errorf("got %d jobs, want the one that nobody waited for", len(f.Jobs))
+		}
+
+		const waiting = 100
+		var all []*engine.Waiter
+		var cmds []engine.Command
+		for range waiting {
+			all = append(all, s.await("mail"))
+			cmds = append(cmds, &engine.Enqueue{Queue: key("mail"), Payload: []byte("x")})
+		}
+		s.e.Elapse(slow)
+		cmds = append(cmds, &engine.Enqueue{Queue: key("mail"), Payload: []byte("last")})
+		if err := s.e.Do(cmds...); err != nil {
+			t.Fatal(err)
+		}
+		s.want("mail", "last")
+		for _, w := range all {
+			s.wantWaiters(w, "x")
+		}
+	})
+}
+
+// Lines whose time to look again comes at one moment are looked at a few in a stay,
+// however many there are.
+func TestManyLinesAtOneTime(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		const lines = 200
+		var all []*engine.Waiter
+		for i := range lines {
+			q := fmt.Sprint("q", i)
+			s.must(&engine.QueueSet{Queue: key(q), Settings: state.Settings{RateCount: 1, RatePer: 1000}, Which: state.SetRate})
+			s.enqueue(q, "first")
+			s.enqueue(q, "x")
+		}
+		for i := range lines {
+			s.want(fmt.Sprint("q", i), "first")
+			all = append(all, s.await(fmt.Sprint("q", i)))
+		}
+		served := func() (n int) {
+			for _, w := range all {
+				if len(w.C) > 0 {
+					n++
+				}
+			}
+			return n
+		}
+		s.e.Elapse(slow)
+		before := s.e.Histograms().TurnSeconds.Count
+		time.Sleep(time.Second)
+		s.must(&engine.Stats{Queue: key("q0")})
+		stays := int(s.e.Histograms().TurnSeconds.Count - before)
+		if n := served(); n == 0 || n > perStay*stays {
+			t.Errorf("%d were served in %d stays", n, stays)
+		}
+		for range lines {
+			s.turn()
+		}
+		if n := served(); n != lines {
+			t.Errorf("%d were served in the end, want all %d", n, lines)
+		}
+	})
 }
 
 // A client that has gone takes nothing: the next in line has the job.

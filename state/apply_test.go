@@ -385,6 +385,25 @@ func TestQueuesComeAndGo(t *testing.T) {
 	}
 }
 
+// Ending says whose jobs a range ends, by either clock.
+func TestEnding(t *testing.T) {
+	for _, wall := range []bool{false, true} {
+		s := oneQueue(t)
+		must(t, s, 1, state.Record{Kind: state.KindQueue, Queue: 2, Text: []byte("p/n/other")})
+		must(t, s, 1, state.Record{Kind: state.KindQueue, Queue: 3, Text: []byte("p/n/later")})
+		for i, q := range []state.QueueID{2, 1, 1} {
+			enqueue(t, s, state.Record{Queue: q, At: 50 + state.Millis(i), Wall: wall})
+		}
+		enqueue(t, s, state.Record{Queue: 3, At: 71, Wall: wall})
+		d := s.Due(70)
+		var got []state.QueueID
+		s.Ending(&d, func(q state.QueueID) { got = append(got, q) })
+		if want := []state.QueueID{2, 1, 1}; d.Count != 3 || !slices.Equal(got, want) {
+			t.Errorf("wall %t: got the queues %v of %d jobs, want %v", wall, got, d.Count, want)
+		}
+	}
+}
+
 // A range covers at most 128, and what comes due during it waits for the next.
 func TestRangeLimit(t *testing.T) {
 	s := oneQueue(t)

@@ -192,6 +192,20 @@ func (s *State) Due(now Millis) Due {
 	}
 }
 
+// Ending calls visit for the queue of each job that d covers, a range of delays,
+// times to live or AT times that Due has said since the last record. A queue may
+// come more than once.
+func (s *State) Ending(d *Due, visit func(QueueID)) {
+	x := s.deadlines
+	if d.Kind == DueWallRange {
+		x = s.walls
+	}
+	x.upTo(mark{d.At, uint32(d.Slot)}, func(m mark) bool {
+		visit(QueueID(s.jobs.at(m.id).queue))
+		return true
+	})
+}
+
 // spanJobs is how many a range covers that Due proposes: few enough that nobody
 // waits long for one record, enough that the record is nothing beside them.
 const spanJobs = 128
