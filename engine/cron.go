@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -145,18 +145,28 @@ func (e *Engine) cronDelete(c *CronDelete) error {
 func (e *Engine) cronList(c *CronList) error {
 	c.Crons = nil
 	whole := !strings.HasSuffix(c.Namespace, "/")
-	for _, cron := range e.st.Crons() {
-		if whole && cron.Namespace == c.Namespace || !whole && strings.HasPrefix(cron.Namespace, c.Namespace) {
-			c.Crons = append(c.Crons, cloneCron(cron))
+	for next := uint32(1); ; {
+		seen := 0
+		e.st.CronsFrom(next, func(i uint32, cron *state.Cron) bool {
+			if whole && cron.Namespace == c.Namespace || !whole && strings.HasPrefix(cron.Namespace, c.Namespace) {
+				c.Crons = append(c.Crons, *cron)
+			}
+			next = i + 1
+			seen++
+			return seen < listChunk
+		})
+		if seen < listChunk {
+			return nil // Submit sorts, when others can go on
+		}
+		if e.pause(); e.down.Load() != 0 {
+			return e.refusal()
 		}
 	}
-	return nil
 }
 
-func cloneCron(c *state.Cron) state.Cron {
-	copied := *c
-	copied.Payload, copied.Options = bytes.Clone(c.Payload), bytes.Clone(c.Options)
-	return copied
+// byName orders crons.
+func byName(a, b state.Cron) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 const (
@@ -172,7 +182,7 @@ const (
 // enqueues once. Looking for slots takes up to milliseconds, so that is done
 // outside the critical section, and what was found is checked again.
 func (e *Engine) fireCron(due *state.Cron) error {
-	cron := cloneCron(due)
+	cron := *due
 	wall := e.clock.wall(e.now)
 	key := cronKey{cron.Namespace, cron.Name}
 	schedule, known := e.schedules[key]

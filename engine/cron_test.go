@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -137,4 +138,41 @@ func TestCronOptions(t *testing.T) {
 			t.Errorf("got %+v, want the options of the cron", v)
 		}
 	})
+}
+
+// Listing all crons, for a client or for the metrics, lets others in on the way,
+// and they come sorted all the same.
+func TestManyCrons(t *testing.T) {
+	const crons = 3000
+	s := openShop(t, engine.Options{})
+	cmds := make([]engine.Command, crons)
+	for i := range cmds {
+		// Names come in another order than they are made.
+		name := fmt.Sprintf("c%04d", i*7%crons)
+		cmds[i] = &engine.CronSet{Cron: state.Cron{Namespace: "default/default", Name: name, Spec: "0 0 1 1 *", Queue: string(key("mail")), Payload: []byte(name)}}
+	}
+	if err := s.e.Do(cmds...); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, list []state.Cron, stays uint64) {
+		t.Helper()
+		if len(list) != crons {
+			t.Fatalf("%s: got %d crons, want %d", what, len(list), crons)
+		}
+		for i, c := range list {
+			if want := fmt.Sprintf("c%04d", i); c.Name != want || string(c.Payload) != want {
+				t.Fatalf("%s: number %d is %s with %s, want %s", what, i, c.Name, c.Payload, want)
+			}
+		}
+		if stays < 3 {
+			t.Errorf("%s: took %d stays in the critical section", what, stays)
+		}
+	}
+	stays := func() uint64 { return s.e.Histograms().TurnSeconds.Count }
+	before := stays()
+	list := &engine.CronList{Namespace: "default/default"}
+	s.must(list)
+	check("CronList", list.Crons, stays()-before)
+	before = stays()
+	check("Census", s.e.Census().Crons, stays()-before)
 }

@@ -113,7 +113,7 @@ type censusCache struct {
 
 const (
 	censusEvery = time.Second
-	censusChunk = 512 // queues in one stay
+	censusChunk = 512 // queues and crons in one stay
 )
 
 // Census is a copy of the queue table, at most a second old; nobody may change
@@ -127,29 +127,35 @@ func (e *Engine) Census() *Census {
 		return c.last
 	}
 	census := &Census{}
-	var after state.QueueID
-	for first := true; ; first = false {
-		e.mu.Lock()
-		e.entered, e.now, _, _ = e.clock.read()
-		if first {
-			census.At = e.clock.wall(e.now)
-			for _, cron := range e.st.Crons() {
-				census.Crons = append(census.Crons, cloneCron(cron))
-			}
-		}
-		n := 0
-		e.st.QueuesFrom(after+1, func(q state.QueueID) bool {
-			census.Queues = append(census.Queues, e.queueView(q))
-			after = q
+	queue, cron := state.QueueID(1), uint32(1)
+	for n := censusChunk; n >= censusChunk; {
+		n = 0
+		more := func() bool {
 			n++
 			return n < censusChunk
-		})
-		e.mu.Unlock()
-		if n < censusChunk {
-			break
 		}
+		e.mu.Lock()
+		e.look()
+		if census.At == 0 {
+			census.At = e.clock.wall(e.now)
+		}
+		e.st.CronsFrom(cron, func(i uint32, c *state.Cron) bool {
+			census.Crons = append(census.Crons, *c)
+			cron = i + 1
+			return more()
+		})
+		if n < censusChunk {
+			e.st.QueuesFrom(queue, func(q state.QueueID) bool {
+				census.Queues = append(census.Queues, e.queueView(q))
+				queue = q + 1
+				return more()
+			})
+		}
+		e.timeStay()
+		e.mu.Unlock()
 	}
 	slices.SortFunc(census.Queues, func(a, b QueueView) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(census.Crons, byName)
 	c.last, c.at = census, time.Now()
 	return census
 }

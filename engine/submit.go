@@ -13,7 +13,7 @@ import (
 // answers, which nobody may see before Wait(lsn) has returned nil. They stay
 // together: nothing else comes between them, but where the log must first make
 // room, where a Fetch meets more than 64 jobs past their time to live, where a
-// QueueDelete has much to remove, where a QueueList looks at very many, and
+// QueueDelete has much to remove, where a QueueList or a CronList looks at very many, and
 // where they have taken a millisecond.
 func (e *Engine) Submit(cmds ...Command) LSN {
 	for _, cmd := range cmds {
@@ -100,8 +100,11 @@ func (e *Engine) decideAll(cmds []Command) LSN {
 	}
 	lsn := e.leave()
 	for _, cmd := range cmds {
-		if c, ok := cmd.(*QueueList); ok {
+		switch c := cmd.(type) {
+		case *QueueList:
 			slices.Sort(c.Keys)
+		case *CronList:
+			slices.SortFunc(c.Crons, byName)
 		}
 	}
 	return lsn
@@ -272,13 +275,7 @@ func (e *Engine) enter() bool {
 
 // tick reads the clock, once a stay.
 func (e *Engine) tick() {
-	var offset state.Millis
-	var stepped bool
-	if e.opt.MeasureCPU {
-		e.cpu = threadCPU()
-	}
-	e.entered, e.now, offset, stepped = e.clock.read()
-	if stepped {
+	if offset, stepped := e.look(); stepped {
 		e.step(offset)
 	}
 	if e.waiters.next(e.now) <= e.now {
@@ -288,6 +285,15 @@ func (e *Engine) tick() {
 
 // stayed is how long the stay has been so far.
 func (e *Engine) stayed() time.Duration { return e.clock.since(e.entered) }
+
+// look begins the time of the stay.
+func (e *Engine) look() (offset state.Millis, stepped bool) {
+	if e.opt.MeasureCPU {
+		e.cpu = threadCPU()
+	}
+	e.entered, e.now, offset, stepped = e.clock.read()
+	return offset, stepped
+}
 
 // step follows the wall clock, which somebody has set.
 func (e *Engine) step(offset state.Millis) {
