@@ -122,8 +122,8 @@ func (o *FootprintOptions) churn(ctx context.Context, s *Server, began time.Time
 		rest  = 25 * time.Millisecond // 10 MB/s leave the disk to the others
 	)
 	payload := bytes.Repeat([]byte("x"), 4<<10)
-	purged := began
-	for time.Since(began) < o.Soak {
+	var purged time.Time
+	for {
 		sent := batch
 		for i := range batch {
 			queue := "churn"
@@ -133,7 +133,7 @@ func (o *FootprintOptions) churn(ctx context.Context, s *Server, began time.Time
 			w.command([]byte("ENQUEUE"), []byte(queue), payload)
 		}
 		if time.Since(purged) >= time.Second {
-			w.command([]byte("PURGE"), []byte("churn"))
+			w.command([]byte("QUEUE"), []byte("PURGE"), []byte("churn"))
 			purged = time.Now()
 			sent++
 		}
@@ -145,11 +145,13 @@ func (o *FootprintOptions) churn(ctx context.Context, s *Server, began time.Time
 				return err
 			}
 		}
+		if time.Since(began) >= o.Soak {
+			return nil
+		}
 		if !sleep(ctx, nil, rest) {
 			return ctx.Err()
 		}
 	}
-	return nil
 }
 
 // doOne sends one command over a connection of its own.
