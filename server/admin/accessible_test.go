@@ -125,3 +125,28 @@ func TestFocusStays(t *testing.T) {
 		t.Errorf("the button before it has gone and the focus is on %s", got)
 	}
 }
+
+// TestPhoneWidth: on a narrow screen nothing is wider than it, and what one does
+// with dead letters is in sight.
+func TestPhoneWidth(t *testing.T) {
+	b, _, base := openDashboard(t)
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true}, nil)
+	beyond := func(which string) string {
+		return b.eval(fmt.Sprintf(`[...document.querySelectorAll(%q)].filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > 391 && !(e.closest('nav') || e.closest('.scroll') && !e.matches('td.acts button')))
+			.map((e) => e.outerHTML.slice(0, 90)).join(' | ')`, which))
+	}
+	for _, page := range []string{"overview", "queues?sort=dead", "dead", "leases", "crons", "connections", "access", "queue/default%2Fdefault%2Fmail/dead"} {
+		b.open(base + "/#/" + page)
+		b.await(page, "location.hash === document.getElementById('main')?.dataset.shows")
+		if out := beyond("body *:not(td.acts button)"); out != "" {
+			t.Errorf("%s: beyond the screen: %s", page, out)
+		}
+		if page != "dead" {
+			continue
+		}
+		b.text("main td.acts button", "Redrive")
+		if out := beyond("td.acts button"); out != "" {
+			t.Errorf("%s: beyond the screen: %s", page, out)
+		}
+	}
+}

@@ -23,6 +23,15 @@ func openDashboard(t *testing.T) (*browser, *office, string) {
 	t.Helper()
 	b := openBrowser(t)
 	o := newOffice(t)
+	base := serveOffice(t, o)
+	o.pair.Sample()
+	fillEngine(t, o.engine)
+	return b, o, base
+}
+
+// serveOffice gives the address of the dashboard.
+func serveOffice(t *testing.T, o *office) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -36,9 +45,7 @@ func openDashboard(t *testing.T) (*browser, *office, string) {
 			t.Error(err)
 		}
 	})
-	o.pair.Sample()
-	fillEngine(t, o.engine)
-	return b, o, "http://" + l.Addr().String()
+	return "http://" + l.Addr().String()
 }
 
 // TestDashboardInBrowser does everything that the dashboard can, and looks at what

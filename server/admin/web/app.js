@@ -302,7 +302,9 @@ const copyButton = (text, label = 'Copy', cls = 'link') => button(label, () => (
 const pages = {};
 const page = { name: '', args: [], query: new URLSearchParams(), state: {} };
 
-const table = (heads, rows, empty) => h('div', { class: 'scroll' }, h('table', null,
+// table may be wider than the screen. One with nothing in it that takes the focus
+// is given a label, and takes it itself, so that the arrow keys can move it.
+const table = (heads, rows, empty, label) => h('div', { class: 'scroll', ...(label && { tabindex: '0', role: 'region', 'aria-label': label }) }, h('table', null,
   h('thead', null, h('tr', null, heads.map((head) => (typeof head === 'string' ? h('th', { scope: 'col' }, head) : head)))),
   h('tbody', null, rows.length ? rows : h('tr', null, h('td', { class: 'empty', colspan: heads.length }, empty)))));
 const num = (text, cls = '') => h('th', { scope: 'col', class: 'num ' + cls }, text);
@@ -514,7 +516,7 @@ pages.queue = async (ref, state = 'ready') => {
       h('td', { class: 'mono' }, h('a', { href: '#/job/' + j.id }, j.id), j.group && h('span', { class: 'tag' }, 'group ' + j.group)),
       h('td', { class: 'num opt' }, j.priority), h('td', { class: 'num' }, count(j.attempt)), h('td', { class: 'num' }, count(j.failures) + (j.tries ? ' of ' + count(j.tries) : '')),
       h('td', null, when(j.enqueued_at)), h('td', null, moment(j)), h('td', { class: 'num opt' }, bytes(j.bytes)),
-      h('td', { class: 'name opt mono small' }, state === 'leased' ? j.lease : j.reason || '–'))),
+      h('td', { class: 'name opt mono small' }, state === 'leased' ? j.lease : h('div', { class: 'clamp', title: j.reason }, j.reason || '–')))),
     page.query.get('match') ? `No ${state} job on this page matches.` : `No ${state} jobs.`),
     h('div', { class: 'row' },
       h('button', { type: 'button', disabled: trail.length < 2, onclick: () => { trail.pop(); refresh(); } }, 'Previous'),
@@ -624,8 +626,8 @@ const eventNames = {
 function timeline(told) {
   const rows = told.events.map((e) => h('tr', { 'data-key': e.lsn + '.' + e.index },
     h('td', { class: 'nowrap' }, exact(e.at)),
-    h('td', null, h('span', { class: 'dot s-' + (e.state || 'gone'), 'aria-hidden': 'true' }, '●'), ' ', eventNames[e.what] || e.what),
-    h('td', { class: 's-' + e.state }, e.state || '–'), h('td', { class: 'num' }, e.attempt || '–'),
+    h('td', { class: 'nowrap' }, h('span', { class: 'dot s-' + (e.state || 'gone'), 'aria-hidden': 'true' }, '●'), ' ', eventNames[e.what] || e.what),
+    h('td', { class: 'opt s-' + e.state }, e.state || '–'), h('td', { class: 'num opt' }, e.attempt || '–'),
     h('td', { class: 'name' }, [
       e.reason && h('code', null, e.reason),
       e.queue && ['queue ', h('code', null, e.queue)],
@@ -636,7 +638,7 @@ function timeline(told) {
   return h('section', null, h('h2', null, 'History ', told.busy && h('span', { class: 'muted small' }, 'reading the log…')),
     told.error && h('p', { class: 'notice bad' }, told.error),
     told.done && !told.complete && told.events.length > 0 && h('p', { class: 'muted small' }, 'Its beginning is no longer in the log; --keep holds the log longer.'),
-    table(['Time', 'What', 'Then', num('Attempt'), 'Details'], rows, told.done ? 'The log says nothing of it any more.' : 'Reading the log…'),
+    table(['Time', 'What', h('th', { scope: 'col', class: 'opt' }, 'Then'), num('Attempt', 'opt'), 'Details'], rows, told.done ? 'The log says nothing of it any more.' : 'Reading the log…', 'History'),
     told.done && !told.busy && button('Look again', () => { page.state.past = null; refresh(); }, 'link'),
     told.next > 0 && !told.busy && button('Read on', () => { lookBack(told, page.args[0], told.next); refresh(); }),
     h('p', { class: 'muted small' }, 'From the log. The same by command: ', h('code', null, 'JOB HISTORY ' + page.args[0]), ', ', h('code', null, 'pawl job history ' + page.args[0])));
@@ -757,7 +759,7 @@ pages.dead = async () => {
     table(['Queue', num('Dead'), num('Died since it began', 'opt'), 'Most frequent reasons', ''], dead.map((q, i) => h('tr', { 'data-key': q.ref },
       h('td', { class: 'name' }, h('a', { href: `#/queue/${q.ref}/dead` }, q.display), ' ', poolTag(q.pool)),
       h('td', { class: 'num s-dead' }, count(q.dead)), h('td', { class: 'num opt' }, count(q.totals.dead)),
-      h('td', { class: 'name small mono' }, (groups[i]?.reasons || []).sort((a, b) => b.count - a.count).slice(0, 3).map((g) => h('div', null, `${count(g.count)} × ${g.reason || 'no reason given'}`))),
+      h('td', { class: 'name small mono' }, (groups[i]?.reasons || []).sort((a, b) => b.count - a.count).slice(0, 3).map((g) => h('div', { class: 'clamp', title: g.reason }, `${count(g.count)} × ${g.reason || 'no reason given'}`))),
       h('td', { class: 'acts' }, button('Redrive', () => redrive(q)), ' ', button('Purge', () => purge(q, ['dead']), 'danger')))),
     'No dead jobs.'),
     h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'QUEUE PEEK queue STATE dead'), ' and ', h('code', null, 'QUEUE REDRIVE queue')),
