@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -28,14 +29,10 @@ func linkPawl(t *testing.T, path string) {
 	}
 }
 
-// TestStart runs the shell blocks of docs/start.md as they stand, one after the
-// other in one shell, as a new user would. Only the addresses are of its own,
-// by the environment: tests share no ports.
-func TestStart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
-	text, err := os.ReadFile("../../docs/start.md")
+// shellBlocks are the shell blocks of a page, one behind the other, for one shell.
+func shellBlocks(t *testing.T, page string, least int) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,26 +51,68 @@ func TestStart(t *testing.T) {
 		script.WriteString(block + "\n")
 		rest = after
 	}
-	if blocks < 6 {
-		t.Fatalf("found %d blocks, want 6 or more: has the page changed its form?", blocks)
+	if blocks < least {
+		t.Fatalf("%s: found %d blocks, want %d or more: has the page changed its form?", page, blocks, least)
 	}
-	script.WriteString("kill %1\nwait %1\n") // and a clean stop, exit code 0
-	dir := t.TempDir()
-	linkPawl(t, filepath.Join(dir, "pawl"))
+	return script.String()
+}
+
+// runShell runs a script in a directory of its own, where pawl is a program.
+func runShell(t *testing.T, script string, env func(dir string) []string) string {
+	t.Helper()
 	shell, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("no bash")
 	}
-	cmd := exec.Command(shell, "-c", script.String())
+	dir := t.TempDir()
+	linkPawl(t, filepath.Join(dir, "pawl"))
+	cmd := exec.Command(shell, "-c", script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PAWL_ADDR="+filepath.Join(dir, "s"), "PAWL_HTTP_ADDR=", "PAWL_ADMIN_ADDR=", "TMPDIR="+dir)
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+dir, "PATH="+dir+":"+os.Getenv("PATH")), env(dir)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return string(out)
+}
+
+// TestStart runs the shell blocks of docs/start.md as they stand, as a new user
+// would. Only the addresses are of its own, by the environment: tests share no
+// ports.
+func TestStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	script := shellBlocks(t, "start.md", 6) + "kill %1\nwait %1\n" // and a clean stop, exit code 0
+	out := runShell(t, script, func(dir string) []string {
+		return []string{"PAWL_ADDR=" + filepath.Join(dir, "s"), "PAWL_HTTP_ADDR=", "PAWL_ADMIN_ADDR="}
+	})
 	for _, want := range []string{"PONG", "got: hello", "enqueued 1000 jobs", "\n1000\n", "no such address", "stays gone"} {
-		if !strings.Contains(string(out), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("the output has no %q:\n%s", want, out)
 		}
+	}
+}
+
+// TestLmstfyPage runs the requests of docs/lmstfy.md as they stand, but for the
+// address, and compares the replies with those that are printed there.
+func TestLmstfyPage(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("no curl")
+	}
+	s := serveIn(t, t.TempDir(), "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0").ready(t)
+	public := s.stderr.wait(t, `for="lmstfy clients" addr=(127[^\s]+)`)
+	admin := s.stderr.wait(t, `for=operators addr=(127[^\s]+)`)
+	script := strings.ReplaceAll(shellBlocks(t, "lmstfy.md", 1), "127.0.0.1:7777", public)
+	out := runShell(t, script, func(string) []string { return []string{"PAWL_ADMIN=http://" + admin} })
+	text, err := os.ReadFile("../../docs/lmstfy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, printed, _ := strings.Cut(string(text), "\n```\n{")
+	printed, _, _ = strings.Cut(printed, "\n```\n")
+	varies := regexp.MustCompile(`"job_id":"\w{26}"|"elapsed_ms":\d+`)
+	if got, want := varies.ReplaceAllString(out, "…"), varies.ReplaceAllString("{"+printed+"\n", "…"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
