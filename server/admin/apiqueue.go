@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"net/url"
 	"path"
 	"slices"
@@ -121,12 +122,12 @@ func (c *apiCall) listQueues() (any, error) {
 		}
 	}
 	by := c.query.Get("sort")
-	less, ok := queueOrders[by]
+	order, ok := queueOrders[by]
 	if !ok {
 		return nil, invalid("sort %.32q is none of name, ready, dead, leased, delayed, age", by)
 	}
-	if less != nil {
-		slices.SortStableFunc(found, func(a, b *engine.QueueView) int { return less(b, a) })
+	if order != nil {
+		slices.SortStableFunc(found, func(a, b *engine.QueueView) int { return order(b, a) })
 	}
 	from := max(0, int(min(c.integer("from", 0), int64(len(found)))))
 	count := max(1, int(min(c.integer("count", maxPage), maxPage)))
@@ -142,21 +143,11 @@ func (c *apiCall) listQueues() (any, error) {
 // queueOrders compare two queues; the larger comes first.
 var queueOrders = map[string]func(a, b *engine.QueueView) int{
 	"": nil, "name": nil,
-	"ready":   func(a, b *engine.QueueView) int { return compare(a.Ready, b.Ready) },
-	"dead":    func(a, b *engine.QueueView) int { return compare(a.Dead, b.Dead) },
-	"leased":  func(a, b *engine.QueueView) int { return compare(a.Leased, b.Leased) },
-	"delayed": func(a, b *engine.QueueView) int { return compare(a.Delayed, b.Delayed) },
-	"age":     func(a, b *engine.QueueView) int { return compare(int64(a.OldestReadyMs), int64(b.OldestReadyMs)) },
-}
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	"ready":   func(a, b *engine.QueueView) int { return cmp.Compare(a.Ready, b.Ready) },
+	"dead":    func(a, b *engine.QueueView) int { return cmp.Compare(a.Dead, b.Dead) },
+	"leased":  func(a, b *engine.QueueView) int { return cmp.Compare(a.Leased, b.Leased) },
+	"delayed": func(a, b *engine.QueueView) int { return cmp.Compare(a.Delayed, b.Delayed) },
+	"age":     func(a, b *engine.QueueView) int { return cmp.Compare(a.OldestReadyMs, b.OldestReadyMs) },
 }
 
 // matches: part of the name, or a glob if it has a star or a question mark.
