@@ -169,6 +169,12 @@ func (m *metrics) limited(c *call) {
 	m.limits.WithLabelValues(c.pool, c.namespace, shortToken(c.token), c.side.String()).Inc()
 }
 
+// unlimited takes the series of a token whose limiter has gone: tokens that are
+// changed every day would leave one each.
+func (m *metrics) unlimited(s scope) {
+	m.limits.DeletePartialMatch(prometheus.Labels{"pool": s.pool, "namespace": s.namespace, "token": shortToken(s.token)})
+}
+
 // shownToken is how many bytes of a token are shown: enough to tell tokens apart.
 const shownToken = 10
 

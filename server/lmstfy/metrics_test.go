@@ -203,6 +203,47 @@ func TestQueueSeriesGo(t *testing.T) {
 	})
 }
 
+// TestLimiterSeriesGo: with the limiter, also when its token is deleted.
+func TestLimiterSeriesGo(t *testing.T) {
+	bubble(t, lmstfy.Options{}, func(t *testing.T, s *shop) {
+		limited := func() (n int) {
+			for name := range gather(t, s) {
+				if strings.HasPrefix(name, "http_rate_limit{") {
+					n++
+				}
+			}
+			return n
+		}
+		var tokens []string
+		for range 2 {
+			token := s.token("ns")
+			tokens = append(tokens, token)
+			if err := s.server.Tokens().SetLimit("ns", token, lmstfy.Limit{Write: 1, Interval: 60}, true); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				send(t, s.public, "PUT", "/api/ns/q", "x", "X-Token: "+token)
+			}
+			time.Sleep(time.Second) // tokens of one moment begin alike
+		}
+		if n := limited(); n != 2 {
+			t.Errorf("two tokens over their limits have %d series", n)
+		}
+		if err := s.server.Tokens().DeleteLimit("ns", tokens[0]); err != nil {
+			t.Fatal(err)
+		}
+		if n := limited(); n != 1 {
+			t.Errorf("one limiter has gone, and there are %d series", n)
+		}
+		if err := s.server.Tokens().Delete("ns", tokens[1]); err != nil {
+			t.Fatal(err)
+		}
+		if n := limited(); n != 0 {
+			t.Errorf("no limiter is left, and there are %d series", n)
+		}
+	})
+}
+
 // TestLabelsAreBounded: whatever callers send, the number of series is.
 func TestLabelsAreBounded(t *testing.T) {
 	bubble(t, lmstfy.Options{MaxQueueSeries: 10, Pools: []string{"p"}}, func(t *testing.T, s *shop) {

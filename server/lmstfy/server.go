@@ -174,6 +174,7 @@ func New(o Options) (*Server, error) {
 	s.tokens = newTokens(o.Pools, o.FixedTokens, s.currentEngine)
 	s.tokens.deleted = o.TokenDeleted
 	s.metrics = newMetrics(o.MaxQueueSeries, o.Pools, s.currentEngine)
+	s.tokens.unlimited = s.metrics.unlimited
 	return s, nil
 }
 

@@ -86,6 +86,8 @@ type Tokens struct {
 	engine  func() Engine
 	deleted func(pool, namespace, token string) // told of every deletion; may be nil
 
+	unlimited func(scope) // told of every limiter that goes
+
 	change sync.Mutex // held over a change: log first, then memory
 
 	mu      sync.RWMutex
@@ -394,6 +396,7 @@ func (t *Tokens) deleteLimit(s scope) error {
 	t.mu.Lock()
 	delete(t.windows, s)
 	t.mu.Unlock()
+	t.unlimited(s)
 	return nil
 }
 
