@@ -17,31 +17,31 @@ type guarded struct {
 }
 
 func (g guarded) Forget(d *engine.Delivery) {
-	defer lmstfy.EndOnPanic()
+	defer engine.EndOnPanic()
 	g.whole.Forget(d)
 }
 
 func (g guarded) Snapshot(ctx context.Context) error {
-	defer lmstfy.EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.whole.Snapshot(ctx)
 }
 
 func (g guarded) JobHistory(ctx context.Context, id state.JobID, from engine.LSN) (engine.JobHistory, error) {
-	defer lmstfy.EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.whole.JobHistory(ctx, id, from)
 }
 
 func (g guarded) Numbers() engine.Numbers {
-	defer lmstfy.EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.whole.Numbers()
 }
 
 func (g guarded) Histograms() engine.Histograms {
-	defer lmstfy.EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.whole.Histograms()
 }
 
 func (g guarded) Failure() error {
-	defer lmstfy.EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.whole.Failure()
 }

@@ -2,8 +2,6 @@ package lmstfy
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 
 	"pawl/engine"
 )
@@ -16,72 +14,62 @@ type guarded struct{ Engine }
 // Guard is e with panics that end the process.
 func Guard(e Engine) Engine { return guarded{e} }
 
-// EndOnPanic is deferred around every call of the engine from a goroutine whose
-// panics net/http, or somebody else, recovers. It panics where nobody does.
-func EndOnPanic() {
-	if v := recover(); v != nil {
-		text := fmt.Sprintf("%v\n\n%s", v, debug.Stack())
-		go func() { panic(text) }()
-		select {} // the process is about to end; nothing may be answered
-	}
-}
-
 func (g guarded) Submit(cmds ...engine.Command) engine.LSN {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.Engine.Submit(cmds...)
 }
 
 func (g guarded) Wait(lsn engine.LSN) error {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.Engine.Wait(lsn)
 }
 
 func (g guarded) Await(f *engine.Fetch) (*engine.Waiter, engine.LSN) {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.Engine.Await(f)
 }
 
 func (g guarded) Cancel(w *engine.Waiter) bool {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.Engine.Cancel(w)
 }
 
 func (g guarded) Load(d *engine.Delivery) error {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.Engine.Load(d)
 }
 
 func (g guarded) Undeliver(jobs []engine.Delivery) engine.LSN {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.Engine.Undeliver(jobs)
 }
 
 func (g guarded) Abandon(cmds ...engine.Command) {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	g.Engine.Abandon(cmds...)
 }
 
 func (g guarded) LoadView(v *engine.JobView) error {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.Engine.LoadView(v)
 }
 
 func (g guarded) Purge(ctx context.Context, p *engine.QueuePurge) error {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.Engine.Purge(ctx, p)
 }
 
 func (g guarded) Redrive(ctx context.Context, r *engine.QueueRedrive) error {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.Engine.Redrive(ctx, r)
 }
 
 func (g guarded) ForgetView(v *engine.JobView) {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	g.Engine.ForgetView(v)
 }
 
 func (g guarded) Census() *engine.Census {
-	defer EndOnPanic()
+	defer engine.EndOnPanic()
 	return g.Engine.Census()
 }

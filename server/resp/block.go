@@ -13,9 +13,7 @@ import (
 // client goes away or finishes sending, CLIENT UNBLOCK, or the server stops.
 // While it waits, a second goroutine reads on.
 func (c *conn) block(f *engine.Fetch, wait time.Duration, fm form) {
-	c.inEngine = true
 	w, lsn := c.engine().Await(f)
-	c.inEngine = false
 	if w == nil {
 		c.answerFetch(f, lsn, fm)
 		return
@@ -44,9 +42,7 @@ func (c *conn) block(f *engine.Fetch, wait time.Duration, fm form) {
 
 	handed := end == endJob
 	if !handed {
-		c.inEngine = true
 		handed = !c.engine().Cancel(w)
-		c.inEngine = false
 		if handed {
 			<-w.C
 		} else if err := c.wait(w.LSN); err != nil && end != endGone {

@@ -56,10 +56,9 @@ type conn struct {
 
 	refusals int // commands that were refused because nobody had logged in
 
-	closing  bool // close when the replies are written
-	failed   bool // a write failed: nothing reaches the client any more
-	eof      bool // the client has finished sending
-	inEngine bool // a panic now is the engine's
+	closing bool // close when the replies are written
+	failed  bool // a write failed: nothing reaches the client any more
+	eof     bool // the client has finished sending
 
 	claim *claim // what it waits for; guarded by the ceiling's mu
 
@@ -559,21 +558,10 @@ func (c *conn) engine() Engine {
 	return nil
 }
 
-// submit and wait are the engine's, marked so that a panic in them is known for
-// what it is.
-func (c *conn) submit(cmds ...engine.Command) engine.LSN {
-	c.inEngine = true
-	lsn := c.engine().Submit(cmds...)
-	c.inEngine = false
-	return lsn
-}
+// submit and wait are the engine's.
+func (c *conn) submit(cmds ...engine.Command) engine.LSN { return c.engine().Submit(cmds...) }
 
-func (c *conn) wait(lsn engine.LSN) error {
-	c.inEngine = true
-	err := c.engine().Wait(lsn)
-	c.inEngine = false
-	return err
-}
+func (c *conn) wait(lsn engine.LSN) error { return c.engine().Wait(lsn) }
 
 // flush is push where whole replies stand in the output: a line of MONITOR may
 // follow.
@@ -585,12 +573,8 @@ func (c *conn) flush() {
 	c.endTurn()
 }
 
-// abandon is the engine's, likewise: after wait has failed.
-func (c *conn) abandon(cmds ...engine.Command) {
-	c.inEngine = true
-	c.engine().Abandon(cmds...)
-	c.inEngine = false
-}
+// abandon is the engine's: after wait has failed.
+func (c *conn) abandon(cmds ...engine.Command) { c.engine().Abandon(cmds...) }
 
 // push writes the replies that are ready, or the part of one that is. Deliveries whose reply did not get
 // out are given back.
@@ -611,9 +595,7 @@ func (c *conn) push() {
 		b.out.buf, b.out.errs, b.sent = b.out.buf[:0], 0, 0
 	}
 	if len(b.lost) > 0 {
-		c.inEngine = true
 		c.engine().Undeliver(b.lost)
-		c.inEngine = false
 		clear(b.lost)
 		b.lost = b.lost[:0]
 	}

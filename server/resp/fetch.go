@@ -189,9 +189,7 @@ func (c *conn) load(f *engine.Fetch) []engine.Delivery {
 func (c *conn) loadOne(d *engine.Delivery) bool {
 	b := c.b
 	d.Payload, b.payload = b.payload[:0], nil
-	c.inEngine = true
 	err := c.engine().Load(d)
-	c.inEngine = false
 	switch {
 	case err == nil:
 		return true

@@ -26,9 +26,7 @@ func cmdJobHistory(c *conn, args [][]byte) {
 		c.b.out.null()
 		return
 	}
-	c.inEngine = true
 	h, err := c.engine().JobHistory(c.srv.life, id, from)
-	c.inEngine = false
 	switch {
 	case err != nil:
 		c.storageError("look at the log", err)

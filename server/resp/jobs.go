@@ -22,11 +22,7 @@ func (c *conn) look(id state.JobID) (view engine.JobView, found, ok bool) {
 	return get.Job, true, true
 }
 
-func (c *conn) forget(v *engine.JobView) {
-	c.inEngine = true
-	c.engine().ForgetView(v)
-	c.inEngine = false
-}
+func (c *conn) forget(v *engine.JobView) { c.engine().ForgetView(v) }
 
 // JOB GET id.
 func cmdJobGet(c *conn, args [][]byte) {
@@ -48,9 +44,7 @@ func cmdJobGet(c *conn, args [][]byte) {
 // renderView writes all that is known of a job, in a map. A body that cannot
 // be read is null.
 func (c *conn) renderView(v *engine.JobView) {
-	c.inEngine = true
 	err := c.engine().LoadView(v)
-	c.inEngine = false
 	if err != nil {
 		c.srv.log.Error("a job's body could not be read", "job", v.ID.String(), "error", err)
 	}

@@ -208,9 +208,7 @@ func cmdQueuePurge(c *conn, key []byte, args [][]byte) {
 			return
 		}
 	}
-	c.inEngine = true
 	err := c.engine().Purge(c.srv.life, &purge)
-	c.inEngine = false
 	c.answerTurns(err, purge.Err(), purge.Removed)
 }
 
@@ -255,9 +253,7 @@ func cmdQueueRedrive(c *conn, key []byte, args [][]byte) {
 		c.failNow(o.refusal)
 		return
 	}
-	c.inEngine = true
 	err := c.engine().Redrive(c.srv.life, &redrive)
-	c.inEngine = false
 	c.answerTurns(err, redrive.Err(), redrive.Moved)
 }
 

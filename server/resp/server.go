@@ -184,6 +184,7 @@ func New(opt Options) *Server {
 // SetEngine gives the server its engine, once, when recovery is over. It reads
 // the users that are kept in the log.
 func (s *Server) SetEngine(e Engine) error {
+	e = guarded{e}
 	if err := s.loadUsers(e); err != nil {
 		return fmt.Errorf("read users: %w", err)
 	}
@@ -363,13 +364,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return ErrShutdown
 }
 
-// recovered handles a panic in the goroutine of c. A bug in this package costs
-// the connection; one below it, where the state may be half changed, costs the
-// process.
+// recovered handles a panic in the goroutine of c: a bug in this package costs
+// the connection.
 func (s *Server) recovered(c *conn, v any) {
-	if c.inEngine {
-		panic(v)
-	}
 	s.stats.panics.Add(1)
 	s.log.Error("bug: a connection ended in a panic", "client", c.id, "addr", c.addr, "panic", v, "stack", string(debug.Stack()))
 }
