@@ -319,10 +319,13 @@ func isHTTP(line []byte) bool {
 
 var errMalformed = errors.New("malformed command")
 
-// splitCommand gives the arguments of a whole frame, as slices of it; args is
-// reused. redcon's reader can panic on lengths that are wrong, so that the
+// splitCommand gives the arguments of a whole frame, as slices of it (of a line:
+// as copies); args is reused. redcon's reader can panic on lengths that are wrong, so that the
 // framer has judged every length before, and a panic is an error all the same.
 func splitCommand(packet []byte, args [][]byte) (out [][]byte, err error) {
+	if len(packet) > 0 && packet[0] != '*' {
+		return splitInline(packet, args)
+	}
 	defer func() {
 		if recover() != nil {
 			out, err = args[:0], errMalformed
