@@ -147,23 +147,16 @@ func (c *conn) renderJobs(f *engine.Fetch, fm form) {
 	}
 }
 
-// load reads the bodies of f's jobs. A job whose body is rotten has been
-// buried; the next one is fetched in its place.
+// load reads the bodies of f's jobs. A job whose body is rotten has been buried;
+// the next one is fetched in its place. One that could not be read at the moment
+// is back at the head of its queue: fetched now, it would fail again.
 func (c *conn) load(f *engine.Fetch) []engine.Delivery {
 	if c.failed {
 		return f.Jobs
 	}
-	good := f.Jobs[:0]
-	damaged := 0
-	for i := range f.Jobs {
-		if c.loadOne(&f.Jobs[i]) {
-			good = append(good, f.Jobs[i])
-		} else {
-			damaged++
-		}
-	}
-	for tries := 0; damaged > 0 && tries < maxDamaged; tries++ {
-		again := engine.Fetch{Queues: f.Queues, LeaseMs: f.LeaseMs, Count: damaged}
+	good, rotten := c.loadAll(f.Jobs[:0], f.Jobs)
+	for tries := 0; rotten > 0 && tries < maxDamaged; tries++ {
+		again := engine.Fetch{Queues: f.Queues, LeaseMs: f.LeaseMs, Count: rotten}
 		if c.wait(c.submit(&again)) != nil {
 			c.abandon(&again)
 			break
@@ -171,35 +164,42 @@ func (c *conn) load(f *engine.Fetch) []engine.Delivery {
 		if again.Err() != nil || len(again.Jobs) == 0 {
 			break
 		}
-		damaged = 0
-		for i := range again.Jobs {
-			if c.loadOne(&again.Jobs[i]) {
-				good = append(good, again.Jobs[i])
-			} else {
-				damaged++
-			}
-		}
+		good, rotten = c.loadAll(good, again.Jobs)
 	}
 	return good
+}
+
+// loadAll reads the bodies of jobs, appends those that can be read to good, and
+// counts those that are rotten.
+func (c *conn) loadAll(good, jobs []engine.Delivery) (_ []engine.Delivery, rotten int) {
+	for i := range jobs {
+		switch err := c.loadOne(&jobs[i]); {
+		case err == nil:
+			good = append(good, jobs[i])
+		case errors.Is(err, engine.ErrDamaged):
+			rotten++
+		}
+	}
+	return good, rotten
 }
 
 // loadOne reads one body, the first of a reply into the batch's own space. Any
 // other failure than rot is of the moment, and the engine has given the job
 // back.
-func (c *conn) loadOne(d *engine.Delivery) bool {
+func (c *conn) loadOne(d *engine.Delivery) error {
 	b := c.b
 	d.Payload, b.payload = b.payload[:0], nil
 	err := c.engine().Load(d)
-	switch {
-	case err == nil:
-		return true
-	case errors.Is(err, engine.ErrDamaged):
-		c.srv.log.Error("a damaged job was buried", "job", d.ID.String(), "error", err)
-	default:
-		c.srv.log.Error("a job's body could not be read", "job", d.ID.String(), "error", err)
+	if err == nil {
+		return nil
 	}
+	text := "a job's body could not be read"
+	if errors.Is(err, engine.ErrDamaged) {
+		text = "a damaged job was buried"
+	}
+	c.srv.log.Error(text, "job", d.ID.String(), "error", err)
 	b.payload = d.Payload[:0]
-	return false
+	return err
 }
 
 // renderJob writes one delivery.

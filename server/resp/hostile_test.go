@@ -487,6 +487,28 @@ func TestDamagedBodyIsPassed(t *testing.T) {
 	c.expect("[]", "FETCH", "q", "1000", "COUNT", "5")
 }
 
+// A body that cannot be read at the moment is not asked for again at once: the
+// job is back at the head of its queue, and the reply has the others.
+func TestUnreadableBodyIsTriedOnce(t *testing.T) {
+	d, f := startFake(t, resp.Options{})
+	c := d.dial()
+	for _, p := range []string{"bad", "good"} {
+		c.do("ENQUEUE", "q", p)
+	}
+	f.mu.Lock()
+	f.loadErr["bad"] = errFake
+	before := f.submits
+	f.mu.Unlock()
+	if got := c.do("FETCH", "q", "1000", "COUNT", "2"); !strings.Contains(got, `"payload" "good"`) || strings.Contains(got, `"bad"`) {
+		t.Errorf("got %s, want the job that can be read", got)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := f.submits - before; n != 1 {
+		t.Errorf("the engine got %d commands for one FETCH, want 1", n)
+	}
+}
+
 // Who watches and does not read is closed, and nobody waits for it.
 func TestSlowMonitorIsClosed(t *testing.T) {
 	t.Parallel()
