@@ -55,7 +55,7 @@ type poller struct {
 	burnt bool    // commands of b are in use elsewhere: it cannot be reset
 
 	// Owned by run.
-	coldUntil time.Time // bodies are read by goroutines until then
+	cold coldness // bodies that are, goroutines read
 }
 
 // turn is what one connection has in the present pass.
@@ -73,8 +73,6 @@ const (
 	// its connections. The clock moves in ticks of 100: a pass that has seen one may
 	// have begun just before it, one that has seen two is older than a tick.
 	stuckAfter = 150
-	coldRead   = 2 * time.Millisecond
-	coldTime   = time.Second
 
 	// yieldEvery is how often the poller lets the scheduler see it. One that is not
 	// seen for 10 ms is taken for one that hangs in a system call: its processor is
@@ -500,7 +498,7 @@ func (p *poller) answer(t *turn, err error) bool {
 	var began time.Time
 	if bodies > 0 {
 		began = time.Now()
-		if bodies > flushBytes || began.Before(p.coldUntil) {
+		if bodies > flushBytes || p.cold.is(began) {
 			p.burnt = true
 			p.hand(b, t, remainder{stage: stageWaited, err: err})
 			return false
@@ -508,8 +506,9 @@ func (p *poller) answer(t *turn, err error) bool {
 	}
 	p.guard(c, func(c *conn) {
 		c.conclude(entries, err)
-		if bodies > 0 && time.Since(began) > coldRead {
-			p.coldUntil = began.Add(coldTime)
+		if bodies > 0 {
+			now := time.Now()
+			p.cold.note(now, now.Sub(began))
 		}
 		c.push()
 	})
