@@ -352,7 +352,13 @@ func (c *conn) read() (int, error) {
 		return r.n, r.err
 	}
 	space := c.in.free()
-	n, err := c.nc.Read(space)
+	var n int
+	var err error
+	if c.frame.inFrame {
+		n, err = c.srv.lane.readPiece(c.nc, space)
+	} else {
+		n, err = c.nc.Read(space)
+	}
 	c.in.end += n
 	c.lastFull = n == len(space)
 	return n, err
@@ -407,12 +413,12 @@ func (c *conn) makeRoom() bool {
 	case empty && len(in.buf) > maxReadBytes:
 		// A large command is over; its buffer is not kept for the next one.
 		return c.resize(flushBytes)
-	case c.lastFull && len(in.buf) < maxReadBytes && !c.strange.Load():
+	case c.lastFull && len(in.buf) < c.readBytes() && !c.strange.Load():
 		// More than fits came at once: read more at once, or a pipeline is cut
 		// into batches of the small array, each with a commit of its own. No need
 		// to wait for room, though.
 		if size := int64(in.nextSize()); c.srv.admit(c, size-in.pooled()) {
-			in.swap(int(size))
+			c.swap(int(size))
 			return true
 		}
 		if empty {
@@ -429,6 +435,14 @@ func (c *conn) makeRoom() bool {
 	return c.resize(in.nextSize())
 }
 
+// readBytes is how large an input is made for a client that sends much at once.
+func (c *conn) readBytes() int {
+	if c.polled {
+		return polledBytes
+	}
+	return maxReadBytes
+}
+
 // resize continues in a buffer of size bytes.
 func (c *conn) resize(size int) bool {
 	before := c.in.pooled()
@@ -439,11 +453,21 @@ func (c *conn) resize(size int) bool {
 	if after > before && !c.allow(after-before, size) {
 		return false
 	}
-	c.in.swap(size)
+	c.swap(size)
 	if after < before {
 		c.srv.release(c, before-after)
 	}
 	return true
+}
+
+// swap moves the input to a buffer of size bytes, a large one or one for the rest
+// of a command in the lane.
+func (c *conn) swap(size int) {
+	if !c.polled && (size > flushBytes || c.frame.inFrame) {
+		c.srv.lane.enter()
+		defer c.srv.lane.leave()
+	}
+	c.in.swap(size)
 }
 
 // allow admits n more bytes for an input of size bytes. In the poller it does
@@ -452,7 +476,7 @@ func (c *conn) allow(n int64, size int) bool {
 	if !c.polled {
 		return c.srv.reserve(c, n)
 	}
-	return size <= maxReadBytes && c.srv.admit(c, n)
+	return size <= polledBytes && c.srv.admit(c, n)
 }
 
 // endOfStream answers a stream that ended inside a command.
@@ -488,7 +512,7 @@ func (c *conn) work() {
 // step does the next command of the input; false when there is none.
 func (c *conn) step() bool {
 	c.frame.stranger = c.user == nil
-	n, v, text := c.frame.next(c.in.bytes())
+	n, v, text := c.judge()
 	packet := c.in.bytes()[:n]
 	if v == isCommand || v == isInline {
 		return c.stepCommand(packet, v == isInline)
@@ -509,6 +533,16 @@ func (c *conn) step() bool {
 		return true
 	}
 	return false
+}
+
+// judge is the framer's verdict; on the rest of a command, which may be long, it
+// is given in the lane.
+func (c *conn) judge() (n int, v verdict, text string) {
+	if c.frame.inFrame && !c.polled {
+		c.srv.lane.enter()
+		defer c.srv.lane.leave()
+	}
+	return c.frame.next(c.in.bytes())
 }
 
 // stepCommand does the command that is in packet, the front of the input.
@@ -620,7 +654,13 @@ func (c *conn) write(p []byte) (n int) {
 	c.takeTurn()
 	for n < len(p) {
 		c.enter(phaseWriting)
-		m, err := c.nc.Write(p[n:min(len(p), n+flushBytes)])
+		var m int
+		var err error
+		if piece := p[n:min(len(p), n+flushBytes)]; len(p) > flushBytes {
+			m, err = c.srv.lane.writePiece(c.nc, piece)
+		} else {
+			m, err = c.nc.Write(piece)
+		}
 		n += m
 		if err != nil {
 			c.failed = true

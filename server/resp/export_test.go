@@ -71,3 +71,15 @@ func ReplyError(err error) (line string, known bool) { return replyError(err) }
 
 // SplitCommand takes a frame apart.
 func SplitCommand(packet []byte) ([][]byte, error) { return splitCommand(packet, nil) }
+
+// HoldLane keeps everybody out of the lane until release is called.
+func (s *Server) HoldLane() (release func()) {
+	for range cap(s.lane) {
+		s.lane.enter()
+	}
+	return func() {
+		for range cap(s.lane) {
+			s.lane.leave()
+		}
+	}
+}

@@ -50,6 +50,10 @@ const maxEnough = 64
 // parse at the same time.
 const deepPipeline = 16
 
+// polledBytes is how large the input of a connection in the poller may be, and
+// what is read of it in one pass: nobody's megabytes stand between two others.
+const polledBytes = flushBytes
+
 // worthPolling is from how many connections on the poller takes any: one alone is
 // served faster by its own goroutine.
 const worthPolling = 8
@@ -63,7 +67,7 @@ func (c *conn) isCalm() bool {
 		c.user == nil, c.tx != nil, c.monitor != nil, c.reply != replyOn:
 		return false
 	}
-	return len(c.in.bytes()) == 0 && len(c.in.buf) <= maxReadBytes
+	return len(c.in.bytes()) == 0 && len(c.in.buf) <= polledBytes
 }
 
 // endPass counts a pass over the input that has ended.

@@ -113,6 +113,7 @@ type Server struct {
 	aclMu  sync.Mutex // one change of users at a time
 
 	ceiling     ceiling
+	lane        lane
 	clientLimit atomic.Int64
 	idleTime    atomic.Int64 // nanoseconds
 
@@ -156,6 +157,7 @@ func New(opt Options) *Server {
 		log:       opt.Log,
 		started:   time.Now(),
 		stop:      make(chan struct{}),
+		lane:      newLane(),
 		conns:     make(map[*conn]struct{}),
 		listeners: make(map[net.Listener]bool),
 		monitors:  make(map[*conn]chan []byte),
