@@ -48,16 +48,21 @@ func startAttackers(ctx context.Context, args ...string) (*attackers, error) {
 }
 
 // height waits until the attack is at its height, and gives what they say of it.
-func (a *attackers) height() (string, error) {
-	line, err := a.said.ReadString('\n')
-	text, ok := strings.CutPrefix(strings.TrimSpace(line), "height")
-	switch {
-	case ok:
-		return strings.TrimSpace(text), nil
-	case line == "":
-		return "", fmt.Errorf("the attackers are gone: %w", errors.Join(err, a.process.Wait()))
+// It calls ready when an attack that needs to prepare something has done so.
+func (a *attackers) height(ready func()) (string, error) {
+	for {
+		line, err := a.said.ReadString('\n')
+		text, ok := strings.CutPrefix(strings.TrimSpace(line), "height")
+		switch {
+		case ok:
+			return strings.TrimSpace(text), nil
+		case line == "":
+			return "", fmt.Errorf("the attackers are gone: %w", errors.Join(err, a.process.Wait()))
+		case strings.TrimSpace(line) != "ready":
+			return "", errors.New(strings.TrimSpace(line))
+		}
+		ready()
 	}
-	return "", errors.New(strings.TrimSpace(line))
 }
 
 // leave has them go.
@@ -70,7 +75,7 @@ func (a *attackers) leave() error {
 func runAttacker(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("attacker", flag.ContinueOnError)
 	name := flags.String("attack", "", "its name")
-	field := &hostile.Field{}
+	field := &hostile.Field{Ready: func() { fmt.Println("ready") }}
 	flags.StringVar(&field.Addr, "addr", "", "of the daemon")
 	flags.BoolVar(&field.Full, "full", false, "with the numbers of the requirement")
 	flags.IntVar(&field.Pid, "pid", 0, "of the daemon, for -share")

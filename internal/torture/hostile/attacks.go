@@ -181,6 +181,9 @@ func unreadJobs(ctx context.Context, f *Field) error {
 			return err
 		}
 	}
+	if f.Ready != nil {
+		f.Ready()
+	}
 	if err := f.each(ctx, lazy, func(_ int, conn net.Conn) error {
 		return send(conn, strings.Repeat(command("FETCH", "big", "600000"), jobs/lazy), time.Second)
 	}); err != nil {

@@ -20,6 +20,9 @@ type Field struct {
 	Addr string // of the daemon's Redis clients
 	Full bool   // the numbers of the requirement instead of a tenth and less
 	Said string // by an attack, when it is at its height
+	// Ready, if not nil, is called by an attack that has to do what an honest client
+	// does before it can begin, when it begins.
+	Ready func()
 
 	// Of Honest: the daemon's process, how much of the processors to use together
 	// with it (1 is one of them), and for how long.
