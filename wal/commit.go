@@ -31,6 +31,7 @@ func (l *Log) Commit(g *Group) error {
 	l.noteGroup(g)
 	l.keeper.groupWritten(time.Since(l.started))
 	if turned {
+		l.keeper.generationFull()
 		l.kickMaker()
 		if l.opt.Foreground {
 			l.tidy()

@@ -15,6 +15,7 @@ type keeper struct {
 	last   atomic.Int64  // when the last one was, since Log.started
 	parked atomic.Bool
 	wake   chan struct{} // capacity 1
+	full   chan struct{} // capacity 1; a generation is
 
 	// Owned by the keeper.
 	marked   uint64        // value of groups that was marked
@@ -29,6 +30,15 @@ func (k *keeper) groupWritten(now time.Duration) {
 	k.groups.Add(1)
 	if k.parked.Load() && k.parked.CompareAndSwap(true, false) {
 		k.wake <- struct{}{} // never blocks: one message for each parking
+	}
+}
+
+// generationFull has a generation closed that nothing is written to any more. A
+// keeper that is parked is woken by the group that was written to the next one.
+func (k *keeper) generationFull() {
+	select {
+	case k.full <- struct{}{}:
+	default:
 	}
 }
 
@@ -55,6 +65,7 @@ func (l *Log) runKeeper() {
 		timer.Reset(wait)
 		select {
 		case <-timer.C:
+		case <-k.full: // its memory is not kept until the timer goes off
 		case <-l.stop:
 			return
 		}

@@ -104,7 +104,7 @@ func Begin(opt Options, end End) (*Log, error) {
 		stop:      make(chan struct{}),
 	}
 	l.durable.Store(uint64(end.LSN))
-	l.keeper.wake = make(chan struct{}, 1)
+	l.keeper.wake, l.keeper.full = make(chan struct{}, 1), make(chan struct{}, 1)
 	l.images.init()
 	l.files.init(opt.FS, opt.Dir)
 	l.holds.init()

@@ -421,6 +421,28 @@ func TestIdleMark(t *testing.T) {
 	})
 }
 
+// TestFullGenerationIsClosedAtOnce: its file is trimmed, and with it its memory
+// given back, when the log has gone on to the next, not when it comes to rest.
+func TestFullGenerationIsClosedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(t)
+		r.opt.Foreground, r.opt.IdleAfter = false, time.Hour
+		l := mustBegin(t, r.opt)
+		for len(l.Generations()) < 4 {
+			mustAppend(t, l, waltest.Record{Head: []byte("h"), Body: make([]byte, 2000)})
+			synctest.Wait()
+		}
+		for _, g := range l.Generations()[:3] {
+			if g.Size != g.Length {
+				t.Errorf("generation %d is full and not closed: %d bytes, of which %d are used", g.Generation, g.Size, g.Length)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // TestWitnessPassedOver: the generation that has the second copy of a mark is
 // removed, for a large command, before the mark is synced.
 func TestWitnessPassedOver(t *testing.T) {
