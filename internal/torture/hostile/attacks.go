@@ -77,8 +77,7 @@ func Attacks() []Attack {
 		{
 			// Most of it is the log's, through which a gigabyte goes: images of
 			// generations, and what of them is garbage until the next collection.
-			Name: "unread", Does: "clients fetch jobs of 1 MiB and do not read them", run: unreadJobs,
-			Bound: func(f *Field) int64 { return int64(f.either(256, 640)) * MiB },
+			Name: "unread", Does: "clients fetch jobs of 1 MiB and do not read them", run: unreadJobs, Bound: fixed(256 * MiB),
 		},
 		{Name: "drip", Does: "clients send one byte a second", Bound: fixed(64 * MiB), run: drip},
 		{
