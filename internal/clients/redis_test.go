@@ -134,7 +134,7 @@ func converse(t *testing.T, addr, text string) string {
 			return ids.ReplaceAllString(strings.TrimSuffix(string(got), end), "$1:ID")
 		// Behind a login that is missing the end is refused like all else.
 		case bytes.HasSuffix(got, []byte("-NOAUTH Authentication required.\r\n")) && endsUnknown(conn, &got):
-			return string(got) + "(not logged in)"
+			return ids.ReplaceAllString(string(got), "$1:ID") + "(not logged in)"
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			t.Errorf("%q: %s does not end it: %q", text, addr, got)
 			return string(got) + "(open)"

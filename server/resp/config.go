@@ -81,8 +81,7 @@ func cmdConfigGet(c *conn, args [][]byte) {
 	}
 }
 
-// CONFIG SET name value [name value…]: until the next start. The names are
-// checked before the first value is set.
+// CONFIG SET name value [name value…]: until the next start, all of them or none.
 func cmdConfigSet(c *conn, args [][]byte) {
 	pairs := args[2:]
 	if len(pairs)%2 != 0 {
@@ -101,13 +100,24 @@ func cmdConfigSet(c *conn, args [][]byte) {
 			c.failNow("ERR CONFIG SET failed (possibly related to argument '" + name + "') - can't set immutable config")
 			return
 		}
+		if slices.ContainsFunc(chosen, func(s Setting) bool { return s.Name == name }) {
+			c.failNow("ERR CONFIG SET failed (possibly related to argument '" + name + "') - duplicate parameter")
+			return
+		}
 		chosen = append(chosen, c.srv.settings[at])
 	}
+	var before []string
 	for i, setting := range chosen {
+		before = append(before, setting.Get())
 		if err := setting.Set(string(pairs[2*i+1])); err != nil {
+			for j, was := range before[:i] {
+				_ = chosen[j].Set(was) // it was good before
+			}
 			c.failNow("ERR CONFIG SET failed (possibly related to argument '" + setting.Name + "') - " + err.Error())
 			return
 		}
+	}
+	for _, setting := range chosen {
 		c.srv.log.Info("a setting was changed", "name", setting.Name, "by", c.user.Name)
 	}
 	c.b.out.ok()

@@ -163,14 +163,14 @@ func (c *conn) allowed(cmd *command, unknownSub bool, args [][]byte) bool {
 
 // unknownCommand says so as Redis does; clients look for the beginning.
 func unknownCommand(args [][]byte) string {
-	text := "ERR unknown command '" + clip(args[0]) + "', with args beginning with: "
+	told := "" // up to 128 bytes of arguments, with their quotes
 	for _, arg := range args[1:] {
-		if len(text) > maxErrorBytes {
+		if len(told) >= 128 {
 			break
 		}
-		text += "'" + clip(arg) + "' "
+		told += "'" + string(arg[:min(len(arg), 128-len(told))]) + "' "
 	}
-	return text
+	return "ERR unknown command '" + clip(args[0]) + "', with args beginning with: " + told
 }
 
 // clip is arg, as long as it is worth repeating.
