@@ -297,7 +297,7 @@ func TestDashboardInBrowser(t *testing.T) {
 	b.accessible("access")
 	b.shot("access-light", 1280, 900, false)
 	b.shot("access-phone-dark", 390, 844, true)
-	b.pressIn("mailer", "New password…")
+	b.pressIn("mailer", "Password…")
 	b.text("dialog .preview", "ACL SETUSER mailer resetpass")
 	b.press("Make it")
 	b.text("dialog h2", "Password of mailer")

@@ -437,7 +437,7 @@ const redrive = (q) => ask({ title: `Redrive ${name(q)}`, text: 'Dead jobs go ba
   ] });
 const settingNames = { tries: 'Tries (0 is no limit)', ttl_ms: 'Time to live, ms', backoff_ms: 'Backoff, ms', backoff_max_ms: 'Longest backoff, ms', max_len: 'Most jobs', max_bytes: 'Most payload bytes', max_leased: 'Most leased at a time', rate_count: 'Deliveries', rate_per_ms: 'per so many ms', dead_max: 'Dead jobs kept', dead_for_ms: 'Dead jobs kept for, ms' };
 const settings = (q) => ask({ title: `Settings of ${name(q)}`, text: '0 takes a limit away.', path: 'queue/settings', query: { queue: q.ref }, label: 'Set',
-  fields: Object.entries(settingNames).map(([n, label]) => ({ name: n, label, type: 'number', value: q.settings[n] })),
+  fields: Object.entries(settingNames).map(([n, label]) => ({ name: n, label, type: 'number', half: n !== 'max_leased', value: q.settings[n] })),
   body: (v) => {
     const changed = Object.fromEntries(Object.entries(v).filter(([k]) => v[k] !== q.settings[k]));
     if ('backoff_max_ms' in changed) changed.backoff_ms = v.backoff_ms;
@@ -602,7 +602,7 @@ pages.job = async (id) => {
 function past(id, mark) {
   const before = page.state.past;
   if (before?.mark === mark && !(before.error && Date.now() > before.again)) return before;
-  const own = page.state.past = { mark, events: before?.events || [], complete: before?.complete ?? true, next: 0 };
+  const own = page.state.past = { mark, events: before?.events || [], complete: before?.complete ?? true, next: 0, done: before?.done };
   lookBack(own, id, 0);
   return own;
 }
@@ -639,7 +639,7 @@ function timeline(told) {
     told.error && h('p', { class: 'notice bad' }, told.error),
     told.done && !told.complete && told.events.length > 0 && h('p', { class: 'muted small' }, 'Its beginning is no longer in the log; --keep holds the log longer.'),
     table(['Time', 'What', h('th', { scope: 'col', class: 'opt' }, 'Then'), num('Attempt', 'opt'), 'Details'], rows, told.done ? 'The log says nothing of it any more.' : 'Reading the log…', 'History'),
-    told.done && !told.busy && button('Look again', () => { page.state.past = null; refresh(); }, 'link'),
+    told.done && button('Look again', () => { told.mark = null; refresh(); }, 'link'),
     told.next > 0 && !told.busy && button('Read on', () => { lookBack(told, page.args[0], told.next); refresh(); }),
     h('p', { class: 'muted small' }, 'From the log. The same by command: ', h('code', null, 'JOB HISTORY ' + page.args[0]), ', ', h('code', null, 'pawl job history ' + page.args[0])));
 }
@@ -863,14 +863,14 @@ const userForm = (u, pools) => ask({ title: u ? 'Change ' + u.name : 'New user',
 function userRow(u, pools) {
   const actions = u.configured ? h('span', { class: 'muted small' }, 'changed by its file') : [
     button('Change…', () => userForm(u, pools)), ' ',
-    button('New password…', () => ask({ title: 'A new password for ' + u.name, text: 'The old one stops at once; who is logged in stays so. The new one is shown once.', path: 'users', label: 'Make it', body: () => ({ name: u.name, rules: [], generate: true }), done: (r) => reveal('Password of ' + u.name, 'It is kept as a hash and shown this once:', r.password) })), ' ',
+    button('Password…', () => ask({ title: 'A new password for ' + u.name, text: 'The old one stops at once; who is logged in stays so. The new one is shown once.', path: 'users', label: 'Make it', body: () => ({ name: u.name, rules: [], generate: true }), done: (r) => reveal('Password of ' + u.name, 'It is kept as a hash and shown this once:', r.password) })), ' ',
     u.name !== 'default' && button('Delete', () => ask({ title: 'Delete ' + u.name, text: u.connected ? `${count(u.connected)} connections are cut off.` : 'Nobody is logged in as this user.', path: 'users/delete', body: () => ({ name: u.name }), label: 'Delete it', danger: true }), 'danger')];
   return h('tr', { 'data-key': u.name },
     h('td', { class: 'name' }, u.name, ' ', !u.enabled && h('span', { class: 'tag' }, 'off'), u.configured && h('span', { class: 'tag' }, 'in the configuration'), u.enabled && u.nopass && h('span', { class: 'tag warn' }, 'no password')),
     h('td', { class: 'small' }, u.classes.length === 4 ? 'everything' : u.classes.join(', ') || 'nothing'),
     h('td', { class: 'mono small name' }, u.queues.map((g) => (g === '*' ? 'all' : g)).join(' ') || 'none', ' ', poolTag(u.pool)),
     h('td', { class: 'num opt' }, u.nopass ? '–' : count(u.passwords)),
-    h('td', { class: 'num' }, u.connected ? h('a', { href: '#/connections?match=' + encodeURIComponent(u.name) }, count(u.connected)) : '0'),
+    h('td', { class: 'num opt' }, u.connected ? h('a', { href: '#/connections?match=' + encodeURIComponent(u.name) }, count(u.connected)) : '0'),
     h('td', { class: 'acts' }, actions));
 }
 
@@ -879,7 +879,7 @@ pages.access = async () => {
   return [
     h('h1', null, 'Access'),
     h('div', { class: 'row' }, h('h2', { class: 'grow' }, 'Users of the RESP port'), button('New user', () => userForm(null, tokens.pools), 'primary')),
-    table(['Name', 'May', 'Queues', num('Passwords', 'opt'), num('Connected'), ''], users.users.map((u) => userRow(u, tokens.pools)), 'This daemon serves no Redis clients.'),
+    table(['Name', 'May', 'Queues', num('Passwords', 'opt'), num('Connected', 'opt'), ''], users.users.map((u) => userRow(u, tokens.pools)), 'This daemon serves no Redis clients.'),
     h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'ACL LIST'), '. Users of the configuration file are changed there and taken by SIGHUP.'),
     h('div', { class: 'row' }, h('h2', { class: 'grow' }, 'Tokens of the HTTP API'), button('New token', () => ask({ title: 'New token', text: 'For one namespace of one pool, over HTTP.', path: 'tokens', label: 'Make it',
       fields: [{ name: 'pool', label: 'Pool', type: 'select', options: tokens.pools, value: 'default' }, { name: 'namespace', label: 'Namespace' }, { name: 'description', label: 'What it is for' }, { name: 'token', label: 'Of your own, 20 characters or more; empty makes one', optional: true }],
