@@ -24,6 +24,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"pawl/internal/child"
 	"pawl/internal/torture/daemon"
 )
 
@@ -210,13 +211,12 @@ func background(t *testing.T, name string, args ...string) {
 	cmd := exec.Command(name, args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	p, err := child.Start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
+		p.End(syscall.SIGTERM)
 		if t.Failed() {
 			t.Logf("%s said:\n%s", filepath.Base(name), said.String())
 		}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"pawl/internal/cert"
+	"pawl/internal/child"
 	"pawl/internal/torture/daemon"
 )
 
@@ -83,7 +84,7 @@ type pawl struct {
 	dir  string
 	addr string
 	args []string
-	cmd  *exec.Cmd
+	proc *child.Process
 	said *bytes.Buffer
 }
 
@@ -101,7 +102,7 @@ func startWith(t *testing.T, addr string, args ...string) *pawl {
 	}
 	p := &pawl{t: t, dir: t.TempDir(), addr: addr, args: args}
 	p.run()
-	t.Cleanup(func() { p.end(syscall.SIGTERM) })
+	t.Cleanup(func() { p.proc.End(syscall.SIGTERM) })
 	return p
 }
 
@@ -115,10 +116,10 @@ func (p *pawl) run() {
 	p.t.Helper()
 	p.said = new(bytes.Buffer)
 	args := append([]string{"serve", "--dir", p.dir, "--addr", p.addr, "--http-addr", "", "--admin-addr", ""}, p.args...)
-	p.cmd = exec.Command(binary, args...)
-	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
+	cmd := exec.Command(binary, args...)
+	cmd.Stdout, cmd.Stderr = p.said, p.said
+	var err error
+	if p.proc, err = child.Start(cmd); err != nil {
 		p.t.Fatal(err)
 	}
 	deadline := time.Now().Add(patience)
@@ -153,15 +154,10 @@ func (p *pawl) answers() bool {
 	return err == nil && strings.HasPrefix(line, "*")
 }
 
-func (p *pawl) end(sig os.Signal) {
-	_ = p.cmd.Process.Signal(sig)
-	_ = p.cmd.Wait()
-}
-
 // restart kills the daemon and starts it again.
 func (p *pawl) restart() {
 	p.t.Helper()
-	p.end(syscall.SIGKILL)
+	p.proc.End(syscall.SIGKILL)
 	p.run()
 }
 

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"pawl/internal/child"
 )
 
 var update = flag.Bool("update", false, "write what Redis and Pawl answer differently into testdata/redis.txt")
@@ -165,14 +167,11 @@ func startRedis(t *testing.T, args ...string) (addr string) {
 	addr = daemonPort(uint64(3 + len(args)))
 	_, port, _ := net.SplitHostPort(addr)
 	cmd := exec.Command(program, append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir()}, args...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	p, err := child.Start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM)
-		cmd.Wait()
-	})
+	t.Cleanup(func() { p.End(syscall.SIGTERM) })
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", addr); err == nil {
 			conn.Close()

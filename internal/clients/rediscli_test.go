@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -90,7 +89,6 @@ func TestRedisCLIWatches(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, need(t, "stdbuf", "coreutils"), append([]string{"-oL", path, "-p", number(port)}, strings.Fields(c.args)...)...)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			var said bytes.Buffer
 			cmd.Stderr = &said
 			out, err := cmd.StdoutPipe()

@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"pawl/internal/child"
 	"pawl/internal/torture/history"
 	"pawl/internal/torture/tracee"
 )
@@ -167,33 +167,25 @@ func (s *Supervisor) Start() error {
 	return nil
 }
 
-// plain starts the process and a goroutine that waits for its end.
+// plain starts the process and a goroutine that notes its end.
 func (p *process) plain(args []string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = p.stderr, p.stderr
 	cmd.WaitDelay = 5 * time.Second
-	// A daemon never outlives the proof that started it. The kernel ties that
-	// to the thread that forks, so it is kept for as long as the child.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
+	c, err := child.Start(cmd)
+	if err != nil {
+		return err
+	}
+	p.pid = c.Pid()
 	go func() {
-		runtime.LockOSThread()
-		err := cmd.Start()
-		if err == nil {
-			p.pid = cmd.Process.Pid
-		}
-		started <- err
-		if err != nil {
-			return
-		}
-		cmd.Wait() // its error is the exit, which ProcessState tells
-		p.code = cmd.ProcessState.ExitCode()
-		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		state := c.State()
+		p.code = state.ExitCode()
+		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			p.code = 128 + int(status.Signal())
 		}
 		close(p.gone)
 	}()
-	return <-started
+	return nil
 }
 
 // underTrace does the same with a tracer between.
