@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadCPU is the processor time that the calling thread has used so far. The
-// difference of two readings means nothing if the goroutine has changed its
-// thread between them.
+// threadCPU is the processor time that the calling thread has used so far. Two
+// readings are to be compared only where the goroutine keeps its thread between
+// them.
 func threadCPU() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {

@@ -447,6 +447,38 @@ func TestTrySubmit(t *testing.T) {
 	})
 }
 
+// A stay that lets go of the critical section to wait for room has its time noted,
+// and so has the one after it.
+func TestStaysAroundAWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &gatedFS{FS: waltest.NewDisk()}
+		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{MeasureCPU: true}, log: wal.Options{GenerationBytes: 64 << 10}}
+		s.open()
+		defer s.close()
+		synctest.Wait() // the log has made what it keeps ahead
+		gate := make(chan struct{})
+		disk.gate.Store(&gate)
+		before := s.e.Histograms()
+		done := make(chan error, 1)
+		go func() {
+			done <- s.e.Do(&engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 100<<10)}) // needs a larger generation
+		}()
+		synctest.Wait()
+		if n := s.e.Histograms().TurnSeconds.Since(before.TurnSeconds).Count; n == 0 {
+			t.Error("the stay that waits for room is not counted")
+		}
+		close(gate)
+		disk.gate.Store(nil)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		after := s.e.Histograms()
+		if stays, cpu := after.TurnSeconds.Since(before.TurnSeconds).Count, after.TurnCPUSeconds.Since(before.TurnCPUSeconds).Count; stays < 2 || cpu != stays {
+			t.Errorf("got %d stays and the processor time of %d, want two at least", stays, cpu)
+		}
+	})
+}
+
 // What ends jobs asks a log that gets no new generation for no more room than those
 // need that exist.
 func TestRoomForThoseThatExist(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -286,9 +287,10 @@ func (e *Engine) tick() {
 // stayed is how long the stay has been so far.
 func (e *Engine) stayed() time.Duration { return e.clock.since(e.entered) }
 
-// look begins the time of the stay.
+// look begins the time of the stay, which timeStay must end.
 func (e *Engine) look() (offset state.Millis, stepped bool) {
 	if e.opt.MeasureCPU {
+		runtime.LockOSThread() // the processor time is a thread's
 		e.cpu = threadCPU()
 	}
 	e.entered, e.now, offset, stepped = e.clock.read()
@@ -335,11 +337,8 @@ func (e *Engine) timeStay() {
 	if !e.opt.MeasureCPU {
 		return
 	}
-	cpu := threadCPU() - e.cpu
-	if cpu < 0 || cpu > wall {
-		cpu = wall // the goroutine has changed its thread
-	}
-	e.turnCPU.add(uint64(cpu / time.Microsecond))
+	e.turnCPU.add(uint64((threadCPU() - e.cpu) / time.Microsecond))
+	runtime.UnlockOSThread()
 }
 
 // pause ends the stay and begins another one, so that others get in. Nothing may
@@ -462,6 +461,7 @@ func (e *Engine) makeRoom(err error, news <-chan struct{}) error {
 	e.serve() // the stay ends here; what came in goes out
 	e.announce()
 	last := e.last
+	e.timeStay()
 	e.mu.Unlock()
 	// What is sealed must not wait for us, if we are the one to lead.
 	werr := e.Wait(last)
