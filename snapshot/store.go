@@ -298,6 +298,9 @@ func List(fsys vfs.FS, dir string) ([]File, error) {
 			continue
 		}
 		info, err := entries[i].Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // Prune has removed it meanwhile
+		}
 		if err != nil {
 			return nil, err
 		}

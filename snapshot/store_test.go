@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -368,5 +369,45 @@ func TestErrorTexts(t *testing.T) {
 	}
 	if got := (snapshot.StoreID{0xab}).String(); got != "ab000000000000000000000000000000" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// vanishing is a file system on which a file goes after its directory was listed.
+type vanishing struct {
+	vfs.FS
+	name string
+}
+
+type vanished struct{ fs.DirEntry }
+
+func (vanished) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
+
+func (v vanishing) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := v.FS.ReadDir(name)
+	for i, entry := range entries {
+		if entry.Name() == v.name {
+			entries[i] = vanished{entry}
+		}
+	}
+	return entries, err
+}
+
+// A snapshot that is removed while they are listed is none: the scrubber and the
+// tools list those of a running store.
+func TestListWhilePruned(t *testing.T) {
+	disk := waltest.NewDisk()
+	if err := disk.Mkdir("/s", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for lsn := range uint64(3) {
+		f, err := disk.OpenFile(filepath.Join("/s", snapshot.Name(lsn+1)), os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	files, err := snapshot.List(vanishing{disk, snapshot.Name(1)}, "/s")
+	if err != nil || len(files) != 2 || files[0].LSN != 3 || files[1].LSN != 2 {
+		t.Errorf("got %v, %v, want those of groups 3 and 2", files, err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // Read appends the body at pos to dst. The group that carries it must have been
 // committed, and the generation be held or known to stay. A *CorruptError says
-// that the bytes on disk are not those; any other error says nothing about
-// them (too many open files, for one).
+// that the bytes on disk are not those, or that the disk cannot read them; any
+// other error says nothing about them (too many open files, for one).
 func (l *Log) Read(pos Pos, dst []byte) ([]byte, error) {
 	if pos.Length == 0 {
 		return dst, nil

@@ -38,6 +38,7 @@ type History struct {
 
 	fs      vfs.FS
 	dir     string
+	live    bool   // FindOptions.Live
 	heads   []head // of Linked
 	highest uint32
 	// What the unused ones know: that an LSN was durable, says a birth; and an entry
@@ -61,7 +62,7 @@ type head struct {
 // one store. It changes nothing, but for Settle; names in dir that are no
 // generation's are not looked at.
 func Find(fsys vfs.FS, dir string, opt FindOptions) (*History, error) {
-	h := &History{Store: opt.Store, fs: fsys, dir: dir}
+	h := &History{Store: opt.Store, fs: fsys, dir: dir, live: opt.Live}
 	names, err := fsys.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read log: %w", err)

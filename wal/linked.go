@@ -58,15 +58,8 @@ func (l *Log) Generations() []Info {
 // History finds what lies on disk of the log, which goes on meanwhile: groups
 // that are not durable may be in it, and generations may go before they are read
 // (fs.ErrNotExist).
-func (l *Log) History() (h *History, err error) {
-	// A generation that comes to an end while it is looked at is a contradiction
-	// once.
-	for range 3 {
-		if h, err = Find(l.opt.FS, l.opt.Dir, FindOptions{Store: l.store}); err == nil {
-			return h, nil
-		}
-	}
-	return nil, err
+func (l *Log) History() (*History, error) {
+	return Find(l.opt.FS, l.opt.Dir, FindOptions{Store: l.store, Live: true})
 }
 
 // Drop removes a generation and returns when its removal is durable. The caller

@@ -142,6 +142,26 @@ func TestFindBetweenWrites(t *testing.T) {
 	}
 }
 
+// A log looks at itself while it is being written, however fast.
+func TestHistoryWhileWriting(t *testing.T) {
+	own := &waltest.Between{FS: waltest.NewDisk()}
+	b := newBusyLog(t, own)
+	b.fill(5, 100)
+	own.Before = func() { b.fill(2, 100) }
+	h, err := b.l.History()
+	own.Before = nil
+	if err != nil || len(h.Linked) < 5 {
+		t.Fatalf("got %v", err)
+	}
+	// The newest that it found is full by now, and cut off behind its history.
+	b.fill(2, 100)
+	for _, info := range h.Linked {
+		if err := h.Verify(info.Generation); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Rot in a closed generation is found all the same, its first entries included;
 // and in one that was passed over.
 func TestFindLiveDamage(t *testing.T) {

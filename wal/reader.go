@@ -161,12 +161,15 @@ func (r *Reader) open() error {
 	}
 	defer f.Close()
 	r.data = slices.Grow(r.data[:0], int(info.Length))[:info.Length]
-	err = readFull(f, r.data, 0)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return r.corrupt(0, errTorn)
-	}
-	if err != nil {
+	n, err := f.ReadAt(r.data, 0)
+	switch {
+	case n == len(r.data):
+	case err != nil && !errors.Is(err, io.EOF):
 		return fmt.Errorf("read generation %d: %w", info.Generation, err)
+	case r.h.live && r.at == len(r.h.Linked)-1:
+		r.data = r.data[:n] // it has been sealed since, and cut off behind its history
+	default:
+		return r.corrupt(0, errTorn)
 	}
 	r.s = scanner{data: r.data, store: r.h.Store, generation: info.Generation}
 	r.opened = true
