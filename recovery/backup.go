@@ -32,9 +32,7 @@ func Backup(ctx context.Context, opt BackupOptions) (*Health, error) {
 		opt.FS = vfs.OS{}
 	}
 	opt.To = filepath.Clean(opt.To)
-	if _, err := opt.FS.Stat(opt.To); err == nil {
-		return nil, fmt.Errorf("%s %w", opt.To, ErrExists)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if err := mustBeNew(opt.FS, opt.To); err != nil {
 		return nil, err
 	}
 	var health *Health
@@ -43,10 +41,10 @@ func Backup(ctx context.Context, opt BackupOptions) (*Health, error) {
 		health, err = backup(ctx, opt, made)
 		return err
 	})
-	if err != nil {
-		return nil, errors.Join(err, removeTree(opt.FS, made))
+	if err := publish(opt.FS, made, opt.To, err); err != nil {
+		return nil, err
 	}
-	return health, publish(opt.FS, made, opt.To)
+	return health, nil
 }
 
 func backup(ctx context.Context, opt BackupOptions, made string) (*Health, error) {

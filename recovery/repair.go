@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path/filepath"
 	"time"
@@ -94,9 +93,7 @@ func Repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 	opt.Dir = filepath.Clean(opt.Dir)
 	if opt.To != "" {
 		opt.To = filepath.Clean(opt.To)
-		if _, err := opt.FS.Stat(opt.To); err == nil {
-			return nil, fmt.Errorf("%s %w", opt.To, ErrExists)
-		} else if !errors.Is(err, fs.ErrNotExist) {
+		if err := mustBeNew(opt.FS, opt.To); err != nil {
 			return nil, err
 		}
 	}
@@ -128,14 +125,15 @@ func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 		made = opt.To + ".repairing"
 	}
 	r.fs.lifted = true // what is carried may lie in a hidden generation
-	if err := r.src.fork(ctx, made, b); err != nil {
-		return nil, errors.Join(err, removeTree(opt.FS, made))
-	}
+	err = r.src.fork(ctx, made, b)
 	if opt.To != "" {
-		if err := publish(opt.FS, made, opt.To); err != nil {
+		if err := publish(opt.FS, made, opt.To, err); err != nil {
 			return nil, err
 		}
 		return r.done, nil
+	}
+	if err != nil {
+		return nil, errors.Join(err, removeTree(opt.FS, made))
 	}
 	r.done.Kept = opt.Dir + ".damaged-" + opt.Wall().UTC().Format("20060102T150405Z")
 	switch err := replace(opt.FS, opt.Dir, made, r.done.Kept); {
@@ -154,8 +152,8 @@ func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 // it is made that has the name of kept: a crash must not leave the damaged store
 // under the name of made, from where the next try would remove it.
 func replace(fsys vfs.FS, dir, made, kept string) error {
-	if _, err := fsys.Stat(kept); err == nil {
-		return errors.Join(fmt.Errorf("%s %w", kept, ErrExists), removeTree(fsys, made))
+	if err := mustBeNew(fsys, kept); err != nil {
+		return errors.Join(err, removeTree(fsys, made))
 	}
 	if err := fsys.Rename(made, kept); err != nil {
 		return errors.Join(err, removeTree(fsys, made))

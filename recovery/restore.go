@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path/filepath"
 	"time"
@@ -48,9 +47,7 @@ func Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 	if opt.FS == nil {
 		opt.FS = vfs.OS{}
 	}
-	if _, err := opt.FS.Stat(opt.To); err == nil {
-		return nil, fmt.Errorf("%s %w", opt.To, ErrExists)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if err := mustBeNew(opt.FS, opt.To); err != nil {
 		return nil, err
 	}
 	opt.To = filepath.Clean(opt.To)
@@ -60,10 +57,10 @@ func Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 		done, err = restore(ctx, fsys, made, opt)
 		return err
 	})
-	if err != nil {
-		return nil, errors.Join(err, removeTree(opt.FS, made))
+	if err := publish(opt.FS, made, opt.To, err); err != nil {
+		return nil, err
 	}
-	return done, publish(opt.FS, made, opt.To)
+	return done, nil
 }
 
 // restore writes the moment into a new directory made.

@@ -100,9 +100,24 @@ func copyFile(ctx context.Context, fsys vfs.FS, from, to string, limit int64) (e
 	return out.Sync()
 }
 
-// publish gives a finished directory its name, in the same parent, and returns
-// when that is durable. With an error there is neither.
-func publish(fsys vfs.FS, made, name string) error {
+// mustBeNew refuses a name that something has already.
+func mustBeNew(fsys vfs.FS, name string) error {
+	_, err := fsys.Stat(name)
+	if err == nil {
+		return fmt.Errorf("%s %w", name, ErrExists)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// publish gives a directory that was made without an error its name, in the same
+// parent, and returns when that is durable. With an error there is neither.
+func publish(fsys vfs.FS, made, name string, making error) error {
+	if making != nil {
+		return errors.Join(making, removeTree(fsys, made))
+	}
 	if err := fsys.Rename(made, name); err != nil {
 		return errors.Join(err, removeTree(fsys, made))
 	}
