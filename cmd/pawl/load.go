@@ -350,10 +350,24 @@ func (l *loading) keepPlace() error {
 		return nil
 	}
 	next := l.resume + ".next"
-	if err := os.WriteFile(next, []byte(strconv.FormatInt(l.Lines, 10)+"\n"), 0o600); err != nil {
+	if err := writeSynced(next, strconv.FormatInt(l.Lines, 10)+"\n"); err != nil {
 		return withExit(exitIO, err)
 	}
 	return withExit(exitIO, os.Rename(next, l.resume))
+}
+
+// writeSynced writes a file that a rename may put in the place of another: what is
+// not on the disk before may be empty there after a power loss.
+func writeSynced(path, text string) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.WriteString(text); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 // progress rewrites one line on the terminal.
