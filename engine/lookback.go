@@ -131,6 +131,7 @@ type lookback struct {
 	lives  []*life // jobs that may be the one, in order
 	now    *life   // that has the slot; nil is nobody of interest
 	uses   int     // enqueues into the slot
+	seen   LSN     // the last group that was read
 	gap    bool    // something could not be read
 	r      *wal.Reader
 	bytes  int64
@@ -173,7 +174,13 @@ func (l *lookback) read(ctx context.Context, log *wal.Log, from LSN) error {
 	if from == 0 {
 		infos = history.Since(int64(l.id.Wall()) - clockSlack)
 	}
+	damaged := history.Damaged
 	for i, info := range infos {
+		for ; len(damaged) > 0 && damaged[0].Generation < info.Generation; damaged = damaged[1:] {
+			if l.seen > 0 { // else it is before what is looked for
+				l.skip(l.seen + 1)
+			}
+		}
 		if info.FirstLSN > l.end {
 			return nil
 		}
@@ -228,6 +235,7 @@ func (l *lookback) generation(history *wal.History, number uint32, from LSN) (ov
 		if g.LSN < from {
 			continue
 		}
+		l.seen = g.LSN
 		for i, stored := range g.Records {
 			if _, err := state.Decode(stored.Head, &rec); err != nil {
 				return false, fmt.Errorf("group %d: %w", g.LSN, err)
@@ -249,7 +257,7 @@ func (l *lookback) skip(lsn LSN) {
 		return
 	}
 	l.now.gap, l.now.place, l.now.due, l.now.expires = true, 0, 0, 0
-	wall, _ := l.r.DamagedAt() // 0 where the header is damaged too
+	wall, _ := l.r.DamagedAt() // 0 where no header is whole
 	l.add(JobEvent{What: "gap"}, &wal.Stored{LSN: lsn, WallTime: wall}, 0)
 	if !l.alive {
 		l.now = nil

@@ -272,14 +272,18 @@ func TestJobHistoryWithAGap(t *testing.T) {
 		if got, h := s.past(goes); got != "enqueue priority lease ack" || !h.Complete {
 			t.Fatalf("before the damage: got %s", got)
 		}
-		s.fs.(*waltest.Disk).Flip(wal.SegmentPath("data/log", bad), 300*8)
-		got, h := s.past(stays)
-		if got != "enqueue lease gap extend" || h.Complete || h.Events[2].LSN == 0 || h.Events[0].Queue != "default/default/keep" {
-			t.Errorf("of the job that is there: got %s, %+v", got, h)
-		}
-		got, h = s.past(goes)
-		if got != "enqueue gap" || h.Complete {
-			t.Errorf("of the job that is gone: got %s, %+v", got, h)
+		disk := s.fs.(*waltest.Disk)
+		for _, offset := range []int64{300, 50, 150} { // a group, the birth, the link
+			disk.Flip(wal.SegmentPath("data/log", bad), offset*8)
+			got, h := s.past(stays)
+			if got != "enqueue lease gap extend" || h.Complete || h.Events[2].LSN <= h.Events[1].LSN || h.Events[0].Queue != "default/default/keep" {
+				t.Errorf("byte %d, of the job that is there: got %s, %+v", offset, got, h)
+			}
+			got, h = s.past(goes)
+			if got != "enqueue gap" || h.Complete {
+				t.Errorf("byte %d, of the job that is gone: got %s, %+v", offset, got, h)
+			}
+			disk.Flip(wal.SegmentPath("data/log", bad), offset*8)
 		}
 	})
 }

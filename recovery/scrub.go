@@ -150,6 +150,9 @@ func (s *Scrubber) generations(ctx context.Context, slow *slowFS) {
 		s.report(ctx, err)
 		return
 	}
+	for _, damage := range history.Damaged {
+		s.report(ctx, damage)
+	}
 	for _, info := range history.Linked {
 		if ctx.Err() != nil {
 			return

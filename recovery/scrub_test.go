@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pawl/recovery"
+	"pawl/wal"
 	"pawl/wal/waltest"
 )
 
@@ -52,6 +53,32 @@ func TestScrubber(t *testing.T) {
 		if !ok || !strings.Contains(strings.Join(flipped, " "), damage.File) {
 			t.Errorf("found %v", err)
 		}
+	}
+	must(t, w.close())
+}
+
+// A generation whose first entries are damaged keeps the scrubber from none of the
+// others.
+func TestScrubberBehindDamagedFirstEntries(t *testing.T) {
+	disk, p := waltest.NewDisk(), newPast()
+	w, err := openWorld(disk, "/store", 420, p)
+	must(t, err)
+	for range 120 {
+		_, err := w.enqueue("default/default/q", 400)
+		must(t, err)
+	}
+	gens := w.log.Generations()
+	if len(gens) < 4 {
+		t.Fatalf("only %d generations", len(gens))
+	}
+	disk.Flip(wal.SegmentPath("/store/log", gens[0].Generation), 8*50)
+	disk.Flip(wal.SegmentPath("/store/log", gens[2].Generation), 8*600)
+	var found []string
+	s := &recovery.Scrubber{FS: disk, Dir: "/store", Identity: w.store.Identity, Found: func(err error) { found = append(found, err.Error()) }}
+	synctest.Test(t, func(t *testing.T) { must(t, s.Round(t.Context())) })
+	all := strings.Join(found, "\n")
+	if len(found) != 2 || !strings.Contains(all, generationName(gens[0].Generation)) || !strings.Contains(all, generationName(gens[2].Generation)) {
+		t.Errorf("of damage in generations %d and %d it found\n%s", gens[0].Generation, gens[2].Generation, all)
 	}
 	must(t, w.close())
 }

@@ -35,6 +35,10 @@ type History struct {
 	Store  StoreID  // zero if there is no generation
 	Linked []Info   // oldest first
 	Unused []uint32 // never linked: made ahead, or cut short
+	// Damaged are generations that are neither, with FindOptions.Live: what their
+	// first entries were is not to be made out, and they are left out. Without it
+	// Find fails.
+	Damaged []*CorruptError
 
 	fs      vfs.FS
 	dir     string
@@ -283,11 +287,15 @@ func (h *History) joinLive() error {
 			h.Unused = append(h.Unused, number)
 			continue
 		}
-		if _, err := h.look(number, true); err != nil {
+		_, err := h.look(number, true)
+		damage, damaged := errors.AsType[*CorruptError](err)
+		switch {
+		case damaged:
+			h.Damaged = append(h.Damaged, damage)
+		case err != nil:
 			return err
-		}
-		if h.lost == number {
-			return h.lostLink(0, "a later entry is there")
+		case h.lost == number:
+			h.Damaged = append(h.Damaged, h.lostLink(0, "a later entry is there"))
 		}
 	}
 	// Of a generation whose successor was dropped, its own end says how long it

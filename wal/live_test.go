@@ -19,6 +19,9 @@ func verifyLive(fsys vfs.FS, opt wal.FindOptions) error {
 	if err != nil {
 		return err
 	}
+	for _, damage := range h.Damaged {
+		return damage
+	}
 	for _, info := range h.Linked {
 		if !info.Sealed {
 			continue
