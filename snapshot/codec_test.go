@@ -31,7 +31,10 @@ func encode(t testing.TB, payload []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	err := snapshot.Encode(&b, example, func(w io.Writer) error {
-		_, err := w.Write(payload)
+		n, err := w.Write(payload)
+		if n != len(payload) {
+			t.Errorf("a write took %d of %d bytes", n, len(payload))
+		}
 		return err
 	})
 	if err != nil {
@@ -228,12 +231,21 @@ func TestNewerFormatIsNoDamage(t *testing.T) {
 	}
 }
 
+// failingOnce says once that it fails, and then that there is nothing.
+type failingOnce struct{ err error }
+
+func (f *failingOnce) Read([]byte) (int, error) {
+	err := f.err
+	f.err = io.EOF
+	return 0, err
+}
+
 // What the disk says is passed on as it is and never taken for damage.
 func TestReadErrorsAreNotDamage(t *testing.T) {
 	broken := errors.New("input/output error")
 	raw := encode(t, random(300))
 	for n := range len(raw) + 1 {
-		r, err := snapshot.NewReader(io.MultiReader(bytes.NewReader(raw[:n]), iotest.ErrReader(broken)))
+		r, err := snapshot.NewReader(io.MultiReader(bytes.NewReader(raw[:n]), &failingOnce{broken}))
 		if err == nil {
 			_, err = io.Copy(io.Discard, r)
 		}
@@ -270,12 +282,16 @@ func TestWriteErrors(t *testing.T) {
 	whole := len(encode(t, payload))
 	for _, tt := range []struct{ fails, want error }{{full, full}, {nil, io.ErrShortWrite}} {
 		for _, n := range []int{0, 100, 128, 5000, 128 + 8 + snapshot.MaxBlock, whole - 1} {
+			var said error
 			err := snapshot.Encode(&limited{n, tt.fails}, example, func(w io.Writer) error {
-				_, err := w.Write(payload)
-				return err
+				_, said = w.Write(payload)
+				return nil
 			})
 			if !errors.Is(err, tt.want) {
 				t.Errorf("room for %d of %d bytes: got %v, want %v", n, whole, err, tt.want)
+			}
+			if inside := n < 128+8+snapshot.MaxBlock; inside != errors.Is(said, tt.want) {
+				t.Errorf("room for %d of %d bytes: a write of more than a block gave %v", n, whole, said)
 			}
 		}
 	}

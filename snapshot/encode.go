@@ -19,7 +19,7 @@ type encoder struct {
 
 // newEncoder writes the header of a snapshot of m to w.
 func newEncoder(w io.Writer, m Meta) *encoder {
-	header := appendHeader(make([]byte, 0, headerLen), m)
+	header := encodeHeader(m)
 	e := &encoder{
 		w:     w,
 		block: make([]byte, blockHeaderLen, blockHeaderLen+MaxBlock),

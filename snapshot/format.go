@@ -91,13 +91,12 @@ func named(file string) string {
 	return "snapshot " + file
 }
 
-// appendHeader appends the 128 bytes of preamble and header.
-func appendHeader(dst []byte, m Meta) []byte {
-	start := len(dst)
+// encodeHeader gives the 128 bytes of preamble and header.
+func encodeHeader(m Meta) []byte {
 	le := binary.LittleEndian
-	dst = append(dst, magic...)
+	dst := append(make([]byte, 0, headerLen), magic...)
 	dst = le.AppendUint32(dst, Format)
-	dst = le.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	dst = le.AppendUint32(dst, crc32.Checksum(dst, castagnoli))
 	dst = append(dst, m.Store[:]...)
 	dst = le.AppendUint32(dst, m.History)
 	dst = le.AppendUint32(dst, 0)
@@ -105,11 +104,11 @@ func appendHeader(dst []byte, m Meta) []byte {
 	dst = le.AppendUint64(dst, uint64(m.LogTime))
 	dst = le.AppendUint64(dst, uint64(m.Wall))
 	dst = le.AppendUint64(dst, m.Jobs)
-	dst = append(dst, make([]byte, headerLen-4-(len(dst)-start))...)
-	return le.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	dst = append(dst, make([]byte, headerLen-4-len(dst))...)
+	return le.AppendUint32(dst, crc32.Checksum(dst, castagnoli))
 }
 
-// decodeHeader reads the 128 bytes that appendHeader wrote and gives their
+// decodeHeader reads the 128 bytes that encodeHeader gave and gives their
 // checksum, with which the chain of the blocks begins. Magic, format and
 // checksum are looked at in this order, so that what a newer program wrote is
 // told from damage whatever its header looks like.
