@@ -154,31 +154,26 @@ func (w *client) listDead(q queue) error {
 // Look reads the counters of all queues at rest, and the dead letters, into the
 // history. Nothing must be leased or delayed.
 func (c *Crew) Look(ctx context.Context) error {
-	w := c.client(c.opt.Clients)
-	defer w.hangUp()
-	for _, q := range w.queues {
-		for !w.connected(ctx) {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-		}
-		if _, outcome := w.stats(q, true); outcome != history.OK {
-			return fmt.Errorf("look at %s: no answer", q.name)
-		}
-		if c.opt.Basic {
-			continue
-		}
-		if err := w.listDead(q); err != nil {
+	return c.visit(ctx, func(w *client, q queue) error {
+		if err := w.lookAt(q, true); err != nil || c.opt.Basic {
 			return err
 		}
-	}
-	return nil
+		return w.listDead(q)
+	})
 }
 
 // Glance reads the counters of all queues into the history, for a crew whose
 // part of it is over: nothing is done to them any more, so nothing may have
 // changed.
 func (c *Crew) Glance(ctx context.Context) error {
+	return c.visit(ctx, func(w *client, q queue) error {
+		q.kind = plain // at rest nothing is delayed
+		return w.lookAt(q, false)
+	})
+}
+
+// visit has a client of its own do something to all queues, one after the other.
+func (c *Crew) visit(ctx context.Context, do func(w *client, q queue) error) error {
 	w := c.client(c.opt.Clients)
 	defer w.hangUp()
 	for _, q := range w.queues {
@@ -187,10 +182,17 @@ func (c *Crew) Glance(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 		}
-		q.kind = plain // at rest nothing is delayed
-		if _, outcome := w.stats(q, false); outcome != history.OK {
-			return fmt.Errorf("look at %s: no answer", q.name)
+		if err := do(w, q); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// lookAt reads the counters of a queue into the history. Quiet is as of stats.
+func (w *client) lookAt(q queue, quiet bool) error {
+	if _, outcome := w.stats(q, quiet); outcome != history.OK {
+		return fmt.Errorf("look at %s: no answer", q.name)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,21 +19,15 @@ const uniqueFor = time.Hour
 // jobs. It returns how many requests were sent.
 func (c *Crew) EnqueueOnce(ctx context.Context, keys int) (sent int, err error) {
 	var next, total atomic.Int64
-	var clients sync.WaitGroup
-	for i := range c.opt.Clients {
-		clients.Go(func() {
-			w := c.client(i)
-			defer w.hangUp()
-			for ctx.Err() == nil {
-				key := int(next.Add(1))
-				if key > keys {
-					return
-				}
-				total.Add(int64(w.insist(ctx, key)))
+	c.all(func(_ int, w *client) {
+		for ctx.Err() == nil {
+			key := int(next.Add(1))
+			if key > keys {
+				return
 			}
-		})
-	}
-	clients.Wait()
+			total.Add(int64(w.insist(ctx, key)))
+		}
+	})
 	return int(total.Load()), context.Cause(ctx)
 }
 
@@ -100,17 +93,11 @@ func (c *Crew) Place(ctx context.Context, tokens int) error {
 // transaction, finishes it and enqueues its successor. Whatever happens to the
 // daemon, there are as many jobs at the end as at the beginning.
 func (c *Crew) PassOn(ctx context.Context) {
-	var clients sync.WaitGroup
-	for i := range c.opt.Clients {
-		clients.Go(func() {
-			w := c.client(i)
-			defer w.hangUp()
-			for ctx.Err() == nil {
-				w.passOn(ctx)
-			}
-		})
-	}
-	clients.Wait()
+	c.all(func(_ int, w *client) {
+		for ctx.Err() == nil {
+			w.passOn(ctx)
+		}
+	})
 }
 
 func (w *client) passOn(ctx context.Context) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"pawl/internal/torture/history"
 )
@@ -19,16 +18,11 @@ type Marked struct{ Nonce, Job string }
 func (c *Crew) EnqueueMarked(ctx context.Context, n int) ([]Marked, error) {
 	marks := make([][]Marked, c.opt.Clients)
 	errs := make([]error, c.opt.Clients)
-	var clients sync.WaitGroup
-	for i := range c.opt.Clients {
-		clients.Go(func() { marks[i], errs[i] = c.client(i).enqueueMarked(ctx, n) })
-	}
-	clients.Wait()
+	c.all(func(i int, w *client) { marks[i], errs[i] = w.enqueueMarked(ctx, n) })
 	return slices.Concat(marks...), errors.Join(errs...)
 }
 
 func (w *client) enqueueMarked(ctx context.Context, n int) ([]Marked, error) {
-	defer w.hangUp()
 	var marks []Marked
 	for range n {
 		if !w.connected(ctx) {
@@ -55,16 +49,11 @@ func (w *client) enqueueMarked(ctx context.Context, n int) ([]Marked, error) {
 // leaves nothing behind. It records nothing.
 func (c *Crew) Churn(ctx context.Context, n, size, depth int) error {
 	errs := make([]error, c.opt.Clients)
-	var clients sync.WaitGroup
-	for i := range c.opt.Clients {
-		clients.Go(func() { errs[i] = c.client(i).churn(ctx, n, size, depth) })
-	}
-	clients.Wait()
+	c.all(func(i int, w *client) { errs[i] = w.churn(ctx, n, size, depth) })
 	return errors.Join(errs...)
 }
 
 func (w *client) churn(ctx context.Context, n, size, depth int) error {
-	defer w.hangUp()
 	if !w.connected(ctx) {
 		return errors.New("churn: no connection")
 	}

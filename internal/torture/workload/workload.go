@@ -89,14 +89,21 @@ func New(opt Options, target Target, rec *history.Recorder) *Crew {
 // Run lets all clients work until ctx ends, through any number of deaths of the
 // daemon, and returns when they have stopped. It is done once for a crew.
 func (c *Crew) Run(ctx context.Context) {
+	c.all(func(_ int, w *client) {
+		for ctx.Err() == nil {
+			w.work(ctx)
+		}
+	})
+}
+
+// all has all clients do something at the same time, and returns when they have.
+func (c *Crew) all(do func(i int, w *client)) {
 	var clients sync.WaitGroup
 	for i := range c.opt.Clients {
 		clients.Go(func() {
 			w := c.client(i)
 			defer w.hangUp()
-			for ctx.Err() == nil {
-				w.work(ctx)
-			}
+			do(i, w)
 		})
 	}
 	clients.Wait()
