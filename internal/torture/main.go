@@ -47,6 +47,8 @@ func layers() []layer {
 		{"lie", "the control: a disk that lies must be noticed", runLie},
 		{"trace", "write, sync, reply: the order of system calls under strace", runTrace},
 		{"full", "a disk that fills up, and has space again", runFull},
+		{"files", "no file can be opened for a while", runFiles},
+		{"trickle", "sockets that take few bytes at a time, and calls that are interrupted", runTrickle},
 		{"clock", "a wall clock that jumps", runClock},
 		{"pause", "a daemon stopped for longer than leases last", runPause},
 		{"door", "second daemons, wrong starts, stuck clients at SIGTERM", runDoor},

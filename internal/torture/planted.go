@@ -140,6 +140,12 @@ var plants = []plant{
 		"layer clock -jumps 8 -drain 20s",
 	},
 	{
+		"what a socket took of a reply counts as all of it", "server/resp/poll_linux.go",
+		"	c.srv.stats.bytesOut.Add(uint64(n))\n	return n",
+		"	c.srv.stats.bytesOut.Add(uint64(n))\n	return max(n, len(b)*min(n, 1))",
+		"layer trickle -lives 4 -drain 20s",
+	},
+	{
 		"a start takes a set clock for time gone by", "engine/submit.go",
 		"	e.clock.offset = offset\n	e.record(",
 		"	e.record(",

@@ -89,6 +89,12 @@ type Options struct {
 	Seen func(Call)
 	// Shift is what the clocks begin with.
 	Shift Shift
+	// Socket, if not nil, says how much of a write of n bytes on a socket goes
+	// through, from 1, and how many of n events an epoll_wait may report; 0 has the
+	// call interrupted before it does anything. A read of n bytes is interrupted or
+	// whole: one that gives less says that there is no more (epoll(7), on edges).
+	// It is called on the tracer's thread.
+	Socket func(n int) int
 
 	Env            []string // nil is the environment of this process
 	Stdout, Stderr io.Writer

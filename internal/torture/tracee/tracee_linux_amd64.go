@@ -226,6 +226,19 @@ func (t *tracer) stop(pid int, th *thread) {
 		t.exit(pid, th, &regs)
 		return
 	}
+	if t.opt.Socket != nil && regs.Rdx > 0 && t.onSocket(&regs) {
+		switch n := t.opt.Socket(int(regs.Rdx)); {
+		case n > 0 && regs.Orig_rax == unix.SYS_READ:
+			return
+		case n > 0:
+			regs.Rdx = min(regs.Rdx, uint64(n))
+		default:
+			regs.Orig_rax = ^uint64(0) // no such call: nothing takes effect
+			th.fail = syscall.EINTR
+		}
+		_ = syscall.PtraceSetRegs(pid, &regs)
+		return
+	}
 	form, ok := calls[regs.Orig_rax]
 	if !ok || t.opt.Under == "" {
 		return
@@ -269,6 +282,19 @@ func (t *tracer) stop(pid int, th *thread) {
 		_ = syscall.PtraceSetRegs(pid, &regs)
 		th.fail = f.Errno
 	}
+}
+
+// onSocket tells reads and writes of sockets, and waiting for them. The
+// descriptor is looked at each time: one that is closed is another's at once.
+func (t *tracer) onSocket(regs *syscall.PtraceRegs) bool {
+	switch regs.Orig_rax {
+	case unix.SYS_EPOLL_WAIT, unix.SYS_EPOLL_PWAIT:
+		return true
+	case unix.SYS_READ, unix.SYS_WRITE:
+		path, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", t.p.pid, regs.Rdi))
+		return strings.HasPrefix(path, "socket:")
+	}
+	return false
 }
 
 func (t *tracer) exit(pid int, th *thread, regs *syscall.PtraceRegs) {
