@@ -200,6 +200,25 @@ func TestAppendHeadOfNoKind(t *testing.T) {
 	(&state.Record{}).AppendHead(nil)
 }
 
+// A cron is kept as it was read: it has nothing in common with the bytes of the
+// record, which are used again.
+func TestCronOutlivesItsBytes(t *testing.T) {
+	for _, tt := range records {
+		if tt.r.Cron == nil {
+			continue
+		}
+		var got state.Record
+		b := unhex(t, tt.hex)
+		if _, err := state.Decode(b, &got); err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		clear(b)
+		if !reflect.DeepEqual(got.Cron, tt.r.Cron) {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got.Cron, tt.r.Cron)
+		}
+	}
+}
+
 // What is accepted is written again as the same bytes.
 func FuzzDecode(f *testing.F) {
 	for _, tt := range records {
