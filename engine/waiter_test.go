@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,8 @@ import (
 	"pawl/engine"
 	"pawl/reaper"
 	"pawl/state"
+	"pawl/wal"
+	"pawl/wal/waltest"
 )
 
 // inBubbleWithReaper is inBubble with turns taken when they are due.
@@ -436,4 +440,71 @@ func TestWallClockOfAQuietDaemonBeforeARestart(t *testing.T) {
 		s.turn()
 		s.wantCounts("mail", 0, 0, 1, 0)
 	})
+}
+
+// manyWaiting is a shop with so many jobs in a paused queue, and as many who wait
+// for them, and turns taken when they are due.
+func manyWaiting(t *testing.T, disk *waltest.Disk, n int) (s *shop, waiting []*engine.Waiter) {
+	t.Helper()
+	s = &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 16 << 10}}
+	s.open()
+	t.Cleanup(s.close)
+	s.must(&engine.QueuePause{Queue: key("mail")})
+	for range n {
+		s.enqueue("mail", "x")
+	}
+	for range n {
+		waiting = append(waiting, s.await("mail"))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- reaper.New(s.e).Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return s, waiting
+}
+
+// wantAllServed waits for them for as long as anything may take.
+func wantAllServed(t *testing.T, waiting []*engine.Waiter) {
+	t.Helper()
+	patience := time.After(30 * time.Second)
+	for i, w := range waiting {
+		select {
+		case <-w.C:
+		case <-patience:
+			t.Fatalf("number %d of %d still waits", i+1, len(waiting))
+		}
+	}
+}
+
+// Serving very many who wait ends after a millisecond, and others get in. The
+// rest have their jobs all the same, nothing else happening.
+func TestVeryManyWaitersAreServedInTurns(t *testing.T) {
+	s, waiting := manyWaiting(t, waltest.NewDisk(), 8000)
+	s.must(&engine.QueueResume{Queue: key("mail")})
+	wantAllServed(t, waiting)
+}
+
+// The log has no room for the leases of all who wait: they have their jobs when it
+// has room again, nothing else happening.
+func TestWaitersOfALogWithoutRoom(t *testing.T) {
+	disk := waltest.NewDisk()
+	s, waiting := manyWaiting(t, disk, 8000)
+	disk.Inject(func(op waltest.Op) waltest.Fault {
+		if op.Kind == "mkdir" { // of a generation
+			return waltest.Fault{Err: syscall.EMFILE}
+		}
+		return waltest.Fault{}
+	})
+	s.must(&engine.QueueResume{Queue: key("mail")})
+	for err := error(nil); !errors.Is(err, engine.ErrNoSpace); {
+		c := &engine.Enqueue{Queue: key("other"), Payload: make([]byte, 1000)}
+		if err = s.e.Do(c); err == nil {
+			err = c.Err()
+		}
+	}
+	disk.Inject(nil)
+	wantAllServed(t, waiting)
 }
