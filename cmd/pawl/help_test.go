@@ -91,8 +91,12 @@ func usages(fs *pflag.FlagSet, known map[*pflag.FlagSet]string) string {
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// foreign are the flags in the documents that belong to other programs.
-var foreign = []string{"now", "seccomp-bpf"}
+// foreign are the flags in the documents that belong to other programs: systemctl,
+// strace, redis-cli.
+var foreign = []string{
+	"now", "seccomp-bpf",
+	"csv", "pipe", "latency", "stat", "scan", "bigkeys", "eval", "rdb", "cluster",
+}
 
 // No document names a flag that is not there, or behind a subcommand one that it
 // does not have.

@@ -140,7 +140,7 @@ var plants = []plant{
 		"layer clock -jumps 8 -drain 20s",
 	},
 	{
-		"what a socket took of a reply counts as all of it", "server/resp/poll_linux.go",
+		"what a socket took of a reply counts as all of it", "server/resp/descriptor_linux.go",
 		"	c.srv.stats.bytesOut.Add(uint64(n))\n	return n",
 		"	c.srv.stats.bytesOut.Add(uint64(n))\n	return max(n, len(b)*min(n, 1))",
 		"layer trickle -lives 4 -drain 20s",
@@ -183,8 +183,8 @@ var plants = []plant{
 	},
 	{
 		"stats run ahead of the disk", "engine/submit.go",
-		"	lsn := e.leave()\n	for _, cmd := range cmds {\n		if c, ok := cmd.(*QueueList); ok {",
-		"	lsn := e.leave()\n	for _, cmd := range cmds {\n		if _, ok := cmd.(*Stats); ok {\n			lsn = lsnNothing\n		}\n		if c, ok := cmd.(*QueueList); ok {",
+		"	lsn := e.leave()\n	for _, cmd := range cmds {\n		switch c := cmd.(type) {\n",
+		"	lsn := e.leave()\n	for _, cmd := range cmds {\n		switch c := cmd.(type) {\n		case *Stats:\n			lsn = lsnNothing\n",
 		"test ./engine .",
 	},
 	{
