@@ -1,7 +1,6 @@
 package state
 
 import (
-	"math"
 	"slices"
 	"sort"
 )
@@ -395,56 +394,97 @@ func (b *branch) joinKids(i int) {
 	}
 }
 
-// fill puts entries into an empty index, in whose order of number each yields
-// them whenever it is called; what it yields must not change. All leaves are
-// full, and nothing is needed beside them but counters: the entries are counted
-// by time first, and then written to where they belong.
-func (x *order) fill(each func(yield func(mark))) {
-	var n uint32
-	least, most := Millis(math.MaxInt64), Millis(math.MinInt64)
-	each(func(m mark) {
-		n++
-		least, most = min(least, m.at), max(most, m.at)
-	})
-	if n == 0 {
+// A span is how many entries there are, and between which times.
+type span struct {
+	n           uint32
+	least, most Millis
+}
+
+func (p *span) add(at Millis) {
+	if p.n == 0 {
+		p.least, p.most = at, at
+	}
+	p.n++
+	p.least, p.most = min(p.least, at), max(p.most, at)
+}
+
+const (
+	// bucketMarks is about how many entries fill sorts at a time: with as much room
+	// beside them they fit into the cache of one core.
+	bucketMarks = 1 << 12
+	// manyMarks of about one time, where others are far away, are spread again.
+	manyMarks = bucketMarks << 4
+)
+
+// fill puts the entries of a span into an empty index, in whose order of number
+// each yields them whenever it is called; what it yields must not change. All
+// leaves are full, and little is needed beside them.
+func (x *order) fill(all span, each func(yield func(mark))) {
+	if all.n == 0 {
 		return
 	}
-	shift := 0
-	for uint64(most-least)>>shift >= max(uint64(n)/leafMarks*2, 1<<6) {
+	leaves := make([]*leaf, (all.n+leafMarks-1)/leafMarks)
+	for i := range leaves {
+		leaves[i] = &leaf{n: leafMarks}
+	}
+	leaves[len(leaves)-1].n = int32(all.n - uint32(len(leaves)-1)*leafMarks)
+	f := filling{leaves: leaves}
+	f.spread(0, all, each)
+	x.root, x.count = grow(leaves), int(all.n)
+}
+
+// filling is what fill works with.
+type filling struct {
+	leaves []*leaf
+	sorter markSorter
+	some   []mark
+}
+
+// spread brings entries to the places from from on. They are counted by time
+// first, then written to where those of about their time belong, and sorted there.
+func (f *filling) spread(from uint32, all span, each func(yield func(mark))) {
+	least, shift := all.least, 0
+	for uint64(all.most-least)>>shift > uint64(all.n)/bucketMarks {
 		shift++
 	}
-	ends := make([]uint32, uint64(most-least)>>shift+1)
+	ends := make([]uint32, uint64(all.most-least)>>shift+1)
 	each(func(m mark) { ends[uint64(m.at-least)>>shift]++ })
-	sum := uint32(0)
+	sum := from
 	for i, k := range ends {
 		ends[i] = sum
 		sum += k
 	}
-	leaves := make([]*leaf, (n+leafMarks-1)/leafMarks)
-	for i := range leaves {
-		leaves[i] = &leaf{n: leafMarks}
-	}
-	leaves[len(leaves)-1].n = int32(n - uint32(len(leaves)-1)*leafMarks)
 	each(func(m mark) {
 		end := &ends[uint64(m.at-least)>>shift]
-		leaves[*end/leafMarks].set(int(*end%leafMarks), m)
+		f.leaves[*end/leafMarks].set(int(*end%leafMarks), m)
 		*end++
 	})
-	from := uint32(0)
-	var some []mark
 	for _, end := range ends {
-		some = some[:0]
-		for i := from; i < end; i++ {
-			some = append(some, leaves[i/leafMarks].mark(int(i%leafMarks)))
-		}
-		slices.SortFunc(some, mark.compare)
-		for i, m := range some {
-			at := from + uint32(i)
-			leaves[at/leafMarks].set(int(at%leafMarks), m)
+		if shift > 0 {
+			f.sort(from, end)
 		}
 		from = end
 	}
-	x.root, x.count = grow(leaves), int(n)
+}
+
+// sort sorts the entries at the places from to end, which are in order of number.
+func (f *filling) sort(from, end uint32) {
+	some := f.some[:0]
+	for i := from; i < end; i++ {
+		some = append(some, f.leaves[i/leafMarks].mark(int(i%leafMarks)))
+	}
+	if len(some) >= manyMarks {
+		f.some = nil
+		all, each := listed(some)
+		f.spread(from, all, each)
+		return
+	}
+	f.some = some
+	f.sorter.sort(some)
+	for i, m := range some {
+		at := from + uint32(i)
+		f.leaves[at/leafMarks].set(int(at%leafMarks), m)
+	}
 }
 
 func (m mark) compare(o mark) int {

@@ -183,6 +183,23 @@ func TestIndexFill(t *testing.T) {
 	}
 }
 
+// Where nearly all are of one hour and one is of another decade, filling has to
+// sort the many of the hour in parts as well.
+func TestIndexFillUneven(t *testing.T) {
+	r := seeds.Rand(t.Name())
+	for _, spread := range []uint64{1, 1000, 3_600_000} {
+		all := []mark{{MaxMillis, 0}}
+		want := map[mark]bool{all[0]: true}
+		for i := range manyMarks {
+			m := mark{Millis(r.Uint64N(spread)), uint32(i + 1)}
+			all, want[m] = append(all, m), true
+		}
+		x := newIndex()
+		x.fill(listed(all))
+		agree(t, x, want)
+	}
+}
+
 // What an entry takes, by how they come: 12 bytes are its own.
 func BenchmarkIndexMemory(b *testing.B) {
 	const marks = 1_000_000

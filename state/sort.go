@@ -9,9 +9,14 @@ const (
 	fewMarks = 1 << 9
 )
 
-// sortMarks sorts by time and number, a digit of both after the other from the
-// lowest on, with room for as many marks beside them.
-func sortMarks(marks []mark) {
+// sortMarks sorts by time and number.
+func sortMarks(marks []mark) { new(markSorter).sort(marks) }
+
+// A markSorter sorts by time and number, a digit of both after the other from the
+// lowest on, with room for as many marks beside them, which it keeps.
+type markSorter struct{ room []mark }
+
+func (t *markSorter) sort(marks []mark) {
 	if slices.IsSortedFunc(marks, mark.compare) {
 		return
 	}
@@ -26,7 +31,8 @@ func sortMarks(marks []mark) {
 		most = mark{max(most.at, m.at), max(most.id, m.id)}
 		byID = byID && (i == 0 || marks[i-1].id <= m.id)
 	}
-	from, to := marks, make([]mark, len(marks))
+	t.room = slices.Grow(t.room[:0], len(marks))
+	from, to := marks, t.room[:len(marks)]
 	pass := func(digit func(mark) int) {
 		var ends [digits]int
 		for _, m := range from {

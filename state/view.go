@@ -250,14 +250,23 @@ func readTable[T any, P entry[T]](b *blockReader, name string, s *slab[T, P]) {
 
 // fillTimes makes the indexes of what time does to jobs.
 func (s *State) fillTimes() {
-	s.deadlines.fill(func(yield func(mark)) {
+	var deadlines, walls span
+	each(&s.jobs, func(_ uint32, j *job) {
+		if at, ok := j.deadline(); ok && j.where != 0 {
+			deadlines.add(at)
+		}
+		if j.isWall() {
+			walls.add(j.whenAt())
+		}
+	})
+	s.deadlines.fill(deadlines, func(yield func(mark)) {
 		each(&s.jobs, func(i uint32, j *job) {
 			if at, ok := j.deadline(); ok && j.where != 0 {
 				yield(mark{at, i})
 			}
 		})
 	})
-	s.walls.fill(func(yield func(mark)) {
+	s.walls.fill(walls, func(yield func(mark)) {
 		each(&s.jobs, func(i uint32, j *job) {
 			if j.isWall() {
 				yield(mark{j.whenAt(), i})
@@ -343,9 +352,12 @@ func (s *State) reindex() {
 	s.fires.fill(listed(fires))
 }
 
-// listed yields marks for index.fill.
-func listed(marks []mark) func(func(mark)) {
-	return func(yield func(mark)) {
+// listed is what index.fill needs to know of marks.
+func listed(marks []mark) (all span, each func(yield func(mark))) {
+	for _, m := range marks {
+		all.add(m.at)
+	}
+	return all, func(yield func(mark)) {
 		for _, m := range marks {
 			yield(m)
 		}
