@@ -5,7 +5,8 @@ import "fmt"
 // Check says what is wrong with the state, nil when all lists, indexes and
 // counts agree. It looks at everything.
 func (s *State) Check() error {
-	if err := s.checkTables(false); err != nil {
+	c := &checker{State: s}
+	if err := c.checkTables(); err != nil {
 		return err
 	}
 	return s.checkIndexes()
@@ -16,16 +17,17 @@ func (s *State) Check() error {
 // the check.
 type checker struct {
 	*State
-	err error
+	err   error
+	loads bool // the state is to learn from the tables what it knows of all jobs
+	loading
 
 	listed  []bool // jobs that were met in a list or tree
-	strays  []mark // jobs that stray, by due time
 	planted bool   // the trees of delayed jobs were found right
 	extra   []bool // extras that a job names
 	level   []bool // levels that a queue names
 	setting []bool
 	grouped []bool // groups that were met in a queue's chain
-	free    struct{ queues, extras, levels, groups, claims, reasons, policies, settings []bool }
+	free    struct{ jobs, queues, extras, levels, groups, claims, reasons, policies, settings []bool }
 
 	groupRefs, reasonRefs, policyRefs, reasonsOf, claimsOf, claimRefs []uint32
 	sums                                                              []queueCounts
@@ -44,16 +46,10 @@ func (c *checker) fail(format string, args ...any) bool {
 	return false
 }
 
-// checkTables checks all that the tables say of each other. fill lets it make the
-// indexes of the jobs' times on the way, which helps.
-func (s *State) checkTables(fill bool) error {
-	c := &checker{State: s}
-	plant := func() bool { return true }
-	if fill {
-		plant = c.checkPlanted
-	}
+// checkTables checks all that the tables say of each other.
+func (c *checker) checkTables() error {
 	for _, step := range []func() bool{
-		c.checkRoot, c.checkFree, c.checkJobs, plant, c.checkClaims, c.checkGroups, c.checkShared,
+		c.checkRoot, c.checkFree, c.checkJobs, c.load, c.checkClaims, c.checkGroups, c.checkShared,
 		c.checkQueues, c.checkAllListed, c.checkIdle, c.checkCrons,
 	} {
 		if !step() {

@@ -12,14 +12,17 @@ func (c *checker) checkJobs() bool {
 	used := uint32(0)
 	for i := uint32(1); i != 0 && i <= c.jobs.last; i++ {
 		j := c.jobs.at(i)
-		if j.where == 0 {
+		if free := c.free.jobs[i]; free || j.where == 0 {
+			if !c.checkFreeJob(i, j, free) {
+				return false
+			}
 			continue
 		}
 		if !c.checkJob(i, j) {
 			return false
 		}
-		if j.strays() {
-			c.strays = append(c.strays, mark{j.whenAt(), i})
+		if c.loads {
+			c.learn(i, j)
 		}
 		n := &c.sums[j.queue]
 		n.in[j.place()]++

@@ -1,20 +1,9 @@
 package state
 
 // checkFree follows the lists of free entries.
-func (c *checker) checkFree() bool {
-	jobs, ok := freeEntries(c, "jobs", &c.jobs)
-	if !ok {
+func (c *checker) checkFree() (ok bool) {
+	if c.free.jobs, ok = freeEntries(c, "jobs", &c.jobs); !ok {
 		return false
-	}
-	for i, free := range jobs {
-		if i == 0 {
-			continue
-		}
-		if j := c.jobs.at(uint32(i)); free != (j.where == 0) {
-			return c.fail("job %d: free %v, place %d", i, free, j.where)
-		} else if free && *j != (job{born: uint64(j.reuse()), next: j.next}) {
-			return c.fail("job %d is free and not empty", i)
-		}
 	}
 	if c.free.queues, ok = freeEntries(c, "queues", &c.queues); !ok {
 		return false
@@ -67,6 +56,17 @@ func freeEntries[T comparable, P entry[T]](c *checker, name string, s *slab[T, P
 		return nil, c.fail("%s: %d free entries, want %d", name, n, s.last-s.used)
 	}
 	return free, true
+}
+
+// checkFreeJob checks a job that is free, by the list of those or by itself.
+func (c *checker) checkFreeJob(i uint32, j *job, free bool) bool {
+	switch {
+	case free != (j.where == 0):
+		return c.fail("job %d: free %v, place %d", i, free, j.where)
+	case *j != (job{born: uint64(j.reuse()), next: j.next}):
+		return c.fail("job %d is free and not empty", i)
+	}
+	return true
 }
 
 // inUse reports whether i is an entry that is not free.

@@ -1,40 +1,24 @@
 package state
 
-// checkPlanted fills the indexes of times from the jobs, which are right each by
-// itself, and compares the trees of delayed jobs with what they must be: with the
-// jobs in order there is but one treap for each queue, and to follow it along its
-// right edge takes one look at each job. checkTree is to say what is wrong where
-// something is.
+// checkPlanted compares all trees of delayed jobs with what they must be: with the
+// jobs in order there is but one treap for each of them.
 func (c *checker) checkPlanted() bool {
-	c.fillTimes()
 	sortMarks(c.strays)
-	c.planted = c.checkPlantedBy(false) && c.checkPlantedBy(true)
-	if !c.planted {
-		clear(c.listed)
+	logs, walls := c.draw(c.plan, false, c.strays), c.draw(c.plan, true, nil)
+	for i := uint32(1); i != 0 && i <= c.queues.last; i++ {
+		if q := c.queues.at(i); q.due != logs[i] || q.dueWall != walls[i] {
+			return false
+		}
+	}
+	for i, want := range c.plan {
+		if j := c.jobs.at(uint32(i)); j.place() == Delayed {
+			if want != (twig{j.prev, j.next}) {
+				return false
+			}
+			c.listed[i] = true
+		}
 	}
 	return true
-}
-
-func (c *checker) checkPlantedBy(wall bool) bool {
-	strays := c.strays
-	if wall {
-		strays = nil
-	}
-	edges := make([]edge, uint64(c.queues.last)+1)
-	ok := true
-	c.eachDue(wall, strays, func(j dueJob) bool {
-		e, rank := &edges[j.queue], c.rank(j.slot)
-		left, right := e.pop(rank, false)
-		*e = append(*e, edgeNode{rank, j.slot, j.next})
-		c.listed[j.slot] = true
-		ok = right && j.prev == left
-		return ok
-	})
-	for i := uint32(1); ok && i != 0 && i <= c.queues.last; i++ {
-		root, right := edges[i].pop(0, true)
-		ok = right && *c.queues.at(i).tree(wall) == root
-	}
-	return ok
 }
 
 // maxTreeDepth is far beyond what a treap of 2^32 jobs comes to by chance.

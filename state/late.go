@@ -94,15 +94,15 @@ func (s *State) orderLate() {
 		})
 	}
 	s.deadlines.addAll(due)
-	s.plantSorted(logs, s.deadlines, false)
-	s.plantSorted(walls, s.walls, true)
+	s.plantSorted(logs, false)
+	s.plantSorted(walls, true)
 }
 
 // plantSorted brings delayed jobs into their trees. The index has them already.
-func (s *State) plantSorted(sorted []mark, x index, wall bool) {
-	// Replanting costs a look at each job of the index, 0.1 µs as many are read
-	// at a time; a union 4 µs for each that is new, one step after the other.
-	if len(sorted) > manyLate && len(sorted) >= x.len()/40 {
+func (s *State) plantSorted(sorted []mark, wall bool) {
+	// By profile replanting costs 0.04 µs for each job of the state, as it is done
+	// in order of memory; a union 4 µs for each that is new, one step after the other.
+	if len(sorted) > manyLate && len(sorted) >= int(s.jobs.used)/80 {
 		s.replant(wall)
 		return
 	}

@@ -156,7 +156,7 @@ func Load(r io.Reader) (*State, error) {
 	case err != io.EOF:
 		return nil, err
 	}
-	if err := s.checkTables(true); err != nil {
+	if err := s.loadTables(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLoad, err)
 	}
 	s.reindex()
@@ -248,17 +248,9 @@ func readTable[T any, P entry[T]](b *blockReader, name string, s *slab[T, P]) {
 	}
 }
 
-// fillTimes makes the indexes of what time does to jobs.
-func (s *State) fillTimes() {
-	var deadlines, walls span
-	each(&s.jobs, func(_ uint32, j *job) {
-		if at, ok := j.deadline(); ok && j.where != 0 {
-			deadlines.add(at)
-		}
-		if j.isWall() {
-			walls.add(j.whenAt())
-		}
-	})
+// fillTimes makes the indexes of what time does to jobs, of which there are so
+// many.
+func (s *State) fillTimes(deadlines, walls span) {
 	s.deadlines.fill(deadlines, func(yield func(mark)) {
 		each(&s.jobs, func(i uint32, j *job) {
 			if at, ok := j.deadline(); ok && j.where != 0 {
@@ -275,27 +267,10 @@ func (s *State) fillTimes() {
 	})
 }
 
-// reindex makes all other maps and indexes from the tables, whose references
-// hold.
+// reindex makes all maps and indexes from the tables, whose references hold, but
+// those that loadTables has made.
 func (s *State) reindex() {
 	var windows, pauses, graves, fires []mark
-	var run Live // of neighbours whose bodies lie in one generation
-	each(&s.jobs, func(_ uint32, j *job) {
-		if j.where == 0 {
-			return
-		}
-		s.jobsIn[j.place()]++
-		if j.place() != Dead {
-			s.bytes += uint64(j.size())
-		}
-		if j.generation != run.Generation {
-			s.addLive(run)
-			run = Live{Generation: j.generation}
-		}
-		run.Jobs++
-		run.Bytes += uint64(j.length)
-	})
-	s.addLive(run)
 	each(&s.claims, func(i uint32, c *claim) {
 		if c.serial == 0 || !c.held {
 			return
