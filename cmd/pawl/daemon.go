@@ -147,7 +147,8 @@ func (d *daemon) run(ctx context.Context) error {
 	defer cancel(nil)
 	tuning, stopTuning := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTuning()
-	go tuneGC(tuning)
+	started := make(chan struct{})
+	go tuneGC(tuning, started)
 	// From here on SIGHUP must not end the process, not even while it recovers.
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -167,6 +168,7 @@ func (d *daemon) run(ctx context.Context) error {
 		}
 		return err
 	}
+	close(started)
 	reaping, stopReaper := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopReaper()
 	var beside sync.WaitGroup

@@ -348,8 +348,11 @@ func TestDeletedTokenIsCutOff(t *testing.T) {
 
 func TestGCPercent(t *testing.T) {
 	for live, want := range map[uint64]int{0: 800, 1 << 20: 800, 4 << 20: 800, 64 << 20: 50, 320 << 20: 10, 640 << 20: 5, 10 << 30: 4} {
-		if got := gcPercent(live); got != want {
+		if got := gcPercent(live, false); got != want {
 			t.Errorf("with %d MiB live: got %d %%, want %d", live>>20, got, want)
+		}
+		if got, want := gcPercent(live, true), max(want, 100); got != want {
+			t.Errorf("with %d MiB live during a start: got %d %%, want %d", live>>20, got, want)
 		}
 	}
 }

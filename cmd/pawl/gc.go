@@ -17,6 +17,9 @@ const (
 	garbageBudget = 32 << 20
 	minGCPercent  = 4
 	maxGCPercent  = 800
+	// startGCPercent is the least during a start. What comes up then stays, and was
+	// looked through again and again at every few percent of it.
+	startGCPercent = 100
 
 	// gcTuneEvery must be short beside the time in which a heap can grow by some
 	// of the budget: the old percentage of a heap that has grown is far too much.
@@ -24,13 +27,17 @@ const (
 )
 
 // gcPercent is Go's setting that comes to the budget with this much live.
-func gcPercent(live uint64) int {
-	return int(min(max(garbageBudget*100/max(live, 1), minGCPercent), maxGCPercent))
+func gcPercent(live uint64, starting bool) int {
+	least := uint64(minGCPercent)
+	if starting {
+		least = startGCPercent
+	}
+	return int(min(max(garbageBudget*100/max(live, 1), least), maxGCPercent))
 }
 
-// tuneGC follows the live heap until ctx ends. Whoever sets GOGC has decided
-// otherwise.
-func tuneGC(ctx context.Context) {
+// tuneGC follows the live heap until ctx ends; the start is over when started is
+// closed. Whoever sets GOGC has decided otherwise.
+func tuneGC(ctx context.Context, started <-chan struct{}) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
@@ -40,16 +47,20 @@ func tuneGC(ctx context.Context) {
 	defer debug.SetGCPercent(before)
 	ticker := time.NewTicker(gcTuneEvery)
 	defer ticker.Stop()
+	starting := true
 	for {
 		// A change stops all goroutines for a moment: only for a tenth or more.
 		metrics.Read(sample)
-		if want := gcPercent(sample[0].Value.Uint64()); want*10 < percent*9 || want*10 > percent*11 {
+		if want := gcPercent(sample[0].Value.Uint64(), starting); want*10 < percent*9 || want*10 > percent*11 {
 			debug.SetGCPercent(want)
 			percent = want
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-started:
+			started, starting = nil, false
+			debug.FreeOSMemory() // what only the start needed
 		case <-ticker.C:
 		}
 	}
