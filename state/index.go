@@ -3,6 +3,8 @@ package state
 import (
 	"slices"
 	"sort"
+
+	"pawl/internal/hugepage"
 )
 
 // An index orders entries by time, and by number where times are equal. It is a
@@ -424,8 +426,13 @@ func (x *order) fill(all span, each func(yield func(mark))) {
 		return
 	}
 	leaves := make([]*leaf, (all.n+leafMarks-1)/leafMarks)
+	var fill hugepage.Filler
 	for i := range leaves {
-		leaves[i] = &leaf{n: leafMarks}
+		leaves[i] = new(leaf)
+		if all.n >= manyEntries {
+			fill.Next(leaves[i])
+		}
+		leaves[i].n = leafMarks
 	}
 	leaves[len(leaves)-1].n = int32(all.n - uint32(len(leaves)-1)*leafMarks)
 	f := filling{leaves: leaves}

@@ -1,5 +1,7 @@
 package state
 
+import "pawl/internal/hugepage"
+
 // A plan is what the links of delayed jobs must be, by slot: eight bytes for each
 // where a job itself takes 64. Jobs in order of time lie anywhere in memory. So
 // where all trees are to be made or compared, they are drawn in a plan first, and
@@ -10,7 +12,13 @@ type plan []twig
 // job's queue, and which of that queue's two trees.
 type twig struct{ left, right uint32 }
 
-func (s *State) newPlan() plan { return make(plan, uint64(s.jobs.last)+1) }
+func (s *State) newPlan() plan {
+	p := make(plan, uint64(s.jobs.last)+1)
+	if s.jobs.last >= manyEntries {
+		hugepage.Slice(p)
+	}
+	return p
+}
 
 // enter must be called for all jobs of a tree before it is drawn, but for those
 // that stray.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"pawl/internal/hugepage"
 )
 
 // View is a fixed copy of a State.
@@ -226,13 +228,20 @@ func (b *blockReader) content(n int) ([]byte, error) {
 	return b.buf, nil
 }
 
+// manyEntries is from how many on memory for them is asked for in large pages.
+const manyEntries = 1 << 18
+
 func readTable[T any, P entry[T]](b *blockReader, name string, s *slab[T, P]) {
 	b.block(name, func(c *coder) { numbers(c, &s.last, &s.free, &s.used) })
 	if s.last == 0 || b.err != nil {
 		return
 	}
+	var fill hugepage.Filler
 	for p := uint32(0); p <= s.last>>pageBits; p++ {
 		page := new([pageItems]T)
+		if s.last >= manyEntries {
+			fill.Next(page)
+		}
 		b.block(name, func(c *coder) {
 			for i := range page {
 				if s.has(p<<pageBits + uint32(i)) {
