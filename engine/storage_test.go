@@ -668,6 +668,24 @@ func TestSnapshotAndDrop(t *testing.T) {
 	})
 }
 
+// A snapshot under --sync never syncs the log it stands on, though nothing more is
+// written.
+func TestSnapshotWithoutSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shop{t: t, fs: waltest.NewDisk(), dir: "data", log: wal.Options{GenerationBytes: 64 << 10, Sync: wal.SyncNever}}
+		s.open()
+		defer s.close()
+		s.enqueue("mail", "x")
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		if err := s.e.Snapshot(ctx); err != nil {
+			t.Errorf("got %v", err)
+		}
+		s.reopen()
+		s.want("mail", "x")
+	})
+}
+
 // A daemon that is restarted before it has written enough for a snapshot writes
 // one all the same, once there is enough to replay.
 func TestSnapshotOfWhatWasReplayed(t *testing.T) {

@@ -89,6 +89,16 @@ func (l *Log) sync(gen *generation) error {
 	return nil
 }
 
+// Sync makes durable what has been committed, whatever the policy says.
+func (l *Log) Sync() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if err := l.Failure(); err != nil {
+		return err
+	}
+	return l.sync(l.current)
+}
+
 // raiseDurable is called with syncing held.
 func (l *Log) raiseDurable(lsn LSN) {
 	if lsn > l.Durable() {
