@@ -15,6 +15,10 @@ import (
 // and again. Enqueues come all the time, as the first step of the cycles.
 func (o *FootprintOptions) soak(ctx context.Context, s *Server) (r Soak, err error) {
 	const cleaned, ended = "pawl_log_cleaned_bytes_total", "pawl_leases_expired_total"
+	// Before it is watched: this is no steady load.
+	if _, err := o.fill(ctx, s, "leases", leases, 0); err != nil {
+		return r, err
+	}
 	before, err := Scrape(ctx, s.adminAddr)
 	if err != nil {
 		return r, err
@@ -80,17 +84,18 @@ const leases = 100_000
 
 // endLeases takes leases that all end in the same second, and waits for it.
 func (o *FootprintOptions) endLeases(ctx context.Context, s *Server, began time.Time) error {
-	if _, err := o.fill(ctx, s, "leases", leases, 0); err != nil {
-		return err
-	}
 	w, err := dial(ctx, s.Target.(Pawl).Addr)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	const each = 1000 // jobs of one FETCH
-	for time.Since(began) < o.Soak {
-		end := time.Now().Add(10 * time.Second)
+	const (
+		each  = 1000 // jobs of one FETCH
+		lasts = 10 * time.Second
+		rest  = 2 * time.Second
+	)
+	for time.Since(began)+lasts+rest <= o.Soak {
+		end := time.Now().Add(lasts)
 		for range leases / each {
 			left := strconv.FormatInt(time.Until(end).Milliseconds(), 10)
 			w.command([]byte("FETCH"), []byte("leases"), []byte(left), []byte("COUNT"), []byte(strconv.Itoa(each)))
@@ -101,7 +106,7 @@ func (o *FootprintOptions) endLeases(ctx context.Context, s *Server, began time.
 				return err
 			}
 		}
-		if !sleep(ctx, nil, time.Until(end)+2*time.Second) {
+		if !sleep(ctx, nil, time.Until(end)+rest) {
 			return ctx.Err()
 		}
 	}
