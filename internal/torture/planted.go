@@ -170,9 +170,9 @@ var plants = []plant{
 		"test ./recovery .",
 	},
 	{
-		"attempts start again after a restart", "state/view.go",
-		"		s.jobsIn[j.place()]++\n		if j.place() != Dead {\n			s.bytes",
-		"		j.when &^= 0xffff\n		s.jobsIn[j.place()]++\n		if j.place() != Dead {\n			s.bytes",
+		"attempts start again after a restart", "state/learn.go",
+		"	c.run.Jobs++\n",
+		"	j.when &^= 0xffff\n	c.run.Jobs++\n",
 		"test ./state .",
 	},
 	{

@@ -185,9 +185,9 @@ var rules = []plant{
 		modelOf,
 	},
 	{
-		"attempts are lost with a power cut", "state/view.go",
-		"		s.jobsIn[j.place()]++\n		if j.place() != Dead {\n			s.bytes",
-		"		j.when &^= 0xffff\n		s.jobsIn[j.place()]++\n		if j.place() != Dead {\n			s.bytes",
+		"attempts are lost with a power cut", "state/learn.go",
+		"	c.run.Jobs++\n",
+		"	j.when &^= 0xffff\n	c.run.Jobs++\n",
 		modelOf,
 	},
 }
