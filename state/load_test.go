@@ -226,6 +226,68 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { loads(t, b) })
 }
 
+// A view of a table of several chunks stays as it was, and so does one taken in
+// between, while entries change in place, come into chunks that were there, and
+// need chunks of their own.
+func TestViewsOfLargeTables(t *testing.T) {
+	s := state.New()
+	apply := func(r state.Record) {
+		t.Helper()
+		body := state.Body{}
+		if r.Kind.HasBody() {
+			body = state.Body{Generation: 2, Offset: 3, Length: 14, Checksum: 5}
+		}
+		if err := s.Apply(&r, body, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill := func(n int) {
+		for range n {
+			slot, _ := s.NextSlot()
+			apply(state.Record{Kind: state.KindEnqueue, Slot: slot, Queue: 1, Born: 10})
+		}
+	}
+	bytesOf := func(v *state.View) string {
+		var b bytes.Buffer
+		if _, err := v.WriteTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const chunk = 64 * 256 // entries
+	apply(state.Record{Kind: state.KindQueue, Queue: 1, Text: []byte("p/n/q")})
+	fill(chunk + chunk/2)
+	first := s.View()
+	before := bytesOf(first)
+	fill(chunk / 4)
+	apply(state.Record{Kind: state.KindDelete, Slot: 3, Cause: state.CauseDelete})
+	second := s.View()
+	between := bytesOf(second)
+	fill(2 * chunk)
+	for slot := state.Slot(4); slot < 3*chunk; slot += 97 {
+		apply(state.Record{Kind: state.KindDelete, Slot: slot, Cause: state.CauseDelete})
+	}
+	for _, want := range []struct {
+		v    *state.View
+		text string
+	}{{first, before}, {second, between}} {
+		if bytesOf(want.v) != want.text {
+			t.Error("a view has changed")
+		}
+	}
+	s.Release(first)
+	s.Release(second)
+	third := s.View()
+	defer s.Release(third)
+	loaded, err := state.Load(strings.NewReader(bytesOf(third)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytesOf(loaded.View()) != bytesOf(third) {
+		t.Error("what was loaded is another state")
+	}
+}
+
 // A view is what the state was, whatever happens to the state, and the state
 // goes on as if there were no view.
 func TestViewStays(t *testing.T) {

@@ -108,15 +108,18 @@ func (b *blockWriter) block(walk func(*coder)) {
 
 func writeTable[T any, P entry[T]](b *blockWriter, s *slab[T, P]) {
 	b.block(func(c *coder) { numbers(c, &s.last, &s.free, &s.used) })
+	if s.last == 0 {
+		return
+	}
 	e := new(T) // one for all: it escapes
-	for p, page := range s.pages {
+	for p := uint32(0); p <= s.last>>pageBits; p++ {
 		if b.err != nil {
 			return
 		}
 		b.block(func(c *coder) {
-			for i := range page {
-				if s.has(uint32(p<<pageBits + i)) {
-					*e = page[i] // a copy: walking writes its fields back
+			for i := p << pageBits; i < (p+1)<<pageBits; i++ {
+				if s.has(i) {
+					*e = *s.at(i) // a copy: walking writes its fields back
 					P(e).walk(c)
 				}
 			}
@@ -252,8 +255,7 @@ func readTable[T any, P entry[T]](b *blockReader, name string, s *slab[T, P]) {
 		if b.err != nil {
 			return
 		}
-		s.pages = append(s.pages, page)
-		s.epochs = append(s.epochs, 0)
+		s.put(p, page)
 	}
 }
 
