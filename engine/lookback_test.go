@@ -256,6 +256,9 @@ func TestJobHistoryWithAGap(t *testing.T) {
 	inBubble(t, engine.Options{SnapshotBytes: 1 << 30}, func(t *testing.T, s *shop) {
 		stays, goes := s.enqueue("keep", "x"), s.enqueue("mail", "x")
 		lease := s.fetch("keep", 1<<40)
+		over := s.enqueue("fill", "x")
+		s.ack(s.fetch("fill", 60_000))
+		s.sleep(time.Millisecond) // what fills has its slot, not its moment
 		fill := func() {
 			for range 100 {
 				s.enqueue("fill", strings.Repeat("x", 1000))
@@ -276,14 +279,68 @@ func TestJobHistoryWithAGap(t *testing.T) {
 		for _, offset := range []int64{300, 50, 150} { // a group, the birth, the link
 			disk.Flip(wal.SegmentPath("data/log", bad), offset*8)
 			got, h := s.past(stays)
-			if got != "enqueue lease gap extend" || h.Complete || h.Events[2].LSN <= h.Events[1].LSN || h.Events[0].Queue != "default/default/keep" {
+			if got != "enqueue lease gap extend" || h.Complete || h.Events[2].LSN <= h.Events[1].LSN || h.Events[2].Place != 0 || h.Events[0].Queue != "default/default/keep" {
 				t.Errorf("byte %d, of the job that is there: got %s, %+v", offset, got, h)
 			}
 			got, h = s.past(goes)
 			if got != "enqueue gap" || h.Complete {
 				t.Errorf("byte %d, of the job that is gone: got %s, %+v", offset, got, h)
 			}
+			if got, h = s.past(over); got != "enqueue lease ack" {
+				t.Errorf("byte %d, of the job that was over: got %s, %+v", offset, got, h)
+			}
 			disk.Flip(wal.SegmentPath("data/log", bad), offset*8)
+		}
+		first := gens[1].Generation // the one before holds nothing
+		disk.Flip(wal.SegmentPath("data/log", first), 300*8)
+		if got, h := s.past(stays); got != "extend" || h.Complete {
+			t.Errorf("with its enqueue damaged: got %s, %+v", got, h)
+		}
+	})
+}
+
+// The number of a queue that was named before what is read may have been given
+// away in a gap.
+func TestJobHistoryNamesNoQueueOfAGap(t *testing.T) {
+	inBubble(t, engine.Options{SnapshotBytes: 1 << 30}, func(t *testing.T, s *shop) {
+		fill := func() {
+			for range 100 {
+				s.enqueue("fill", strings.Repeat("x", 1000))
+				s.ack(s.fetch("fill", 60_000))
+			}
+		}
+		s.must(&engine.QueueSet{Queue: key("first"), Settings: state.Settings{RateCount: 1, RatePer: 1000}, Which: state.SetRate})
+		fill()
+		s.sleep(10 * time.Minute)
+		id := s.enqueue("first", "x")
+		fill()
+		s.must(&engine.JobEdit{ID: id, Kind: engine.EditMove, Queue: key("other")})
+		s.must(&engine.QueueDelete{Queue: key("first")})
+		s.enqueue("second", "x") // with the number of the first
+		gens := s.wal.Generations()
+		bad := gens[len(gens)-1].Generation
+		fill()
+		s.fs.(*waltest.Disk).Flip(wal.SegmentPath("data/log", bad), 50*8)
+		if got, h := s.past(id); got != "enqueue gap" || h.Events[0].Queue != "" {
+			t.Errorf("got %s, in %q", got, h.Events[0].Queue)
+		}
+	})
+}
+
+// That a job is over which had the slot at the same moment before ends nothing.
+func TestJobHistoryBehindATwin(t *testing.T) {
+	inBubble(t, engine.Options{SnapshotBytes: 1 << 30}, func(t *testing.T, s *shop) {
+		const edits = 1500 // more than one call tells
+		s.enqueue("mail", "x")
+		s.ack(s.fetch("mail", 1000))
+		id := s.enqueue("mail", "x")
+		for i := range edits {
+			s.must(&engine.JobEdit{ID: id, Kind: engine.EditPriority, Priority: int8(1 + i%2)})
+		}
+		_, h := s.past(id)
+		rest, err := s.e.JobHistory(t.Context(), id, h.Next)
+		if n := len(h.Events); err != nil || h.Next == 0 || n+len(rest.Events) != 1+edits {
+			t.Errorf("got %d events, next %d, and %d, %v", n, h.Next, len(rest.Events), err)
 		}
 	})
 }
