@@ -192,8 +192,10 @@ func TestReadStill(t *testing.T) {
 		{readings{"a\x00c\x00", "abcd"}, "abcd"},
 		{readings{"\x00\x00c\x00", "a\x00c\x00", "a\x00c\x00", "abcd"}, "a\x00c\x00"},
 		{readings{"ab\x00\x00", "ab"}, "ab\x00\x00"}, // cut off, where zeros were
+		{readings{"ab"}, "ab\x00\x00"},
 	} {
-		b, before := make([]byte, 4), make([]byte, 4)
+		b, before := []byte("last"), make([]byte, 4) // as another block has left them
+		copy(before, c.seen[0])
 		if err := wal.ReadStill(&c.seen, b, before, 0); err != nil || string(b) != c.want {
 			t.Errorf("got %q, %v, want %q", b, err, c.want)
 		}
