@@ -151,18 +151,23 @@ func TestHistoryWhileWriting(t *testing.T) {
 	b := newBusyLog(t, own)
 	b.fill(5, 100)
 	own.Before = func() { b.fill(2, 100) }
-	h, err := b.l.History()
-	own.Before = nil
-	if err != nil || len(h.Linked) < 5 {
-		t.Fatalf("got %v", err)
-	}
-	// The newest that it found is full by now, and cut off behind its history.
-	b.fill(2, 100)
-	for _, info := range h.Linked {
-		if err := h.Verify(info.Generation); err != nil {
-			t.Error(err)
+	verify := func(h *wal.History, err error) {
+		t.Helper()
+		if err != nil || len(h.Linked) < 5 {
+			t.Fatalf("got %v", err)
+		}
+		b.fill(2, 100)
+		for _, info := range h.Linked {
+			if err := h.Verify(info.Generation); err != nil {
+				t.Error(err)
+			}
 		}
 	}
+	h, err := b.l.History()
+	own.Before = nil
+	verify(h, err)
+	// The newest that it finds now is cut off, being full, only behind its history.
+	verify(b.l.History())
 }
 
 // Rot in a closed generation is found all the same, its first entries included;
@@ -186,6 +191,46 @@ func TestFindLiveDamage(t *testing.T) {
 	}
 	if err := verifyLive(disk, wal.FindOptions{Live: true}); err != nil {
 		t.Error(err)
+	}
+}
+
+// What the disk refuses to read is told as that, wherever in the look it happens
+// and whether there is damage or not, and never taken for damage or an end.
+func TestLiveLookOnFailingDisk(t *testing.T) {
+	broken := errors.New("broken")
+	for _, offset := range []int64{0, 70} {
+		disk := waltest.NewDisk()
+		b := newBusyLog(t, disk)
+		b.fill(6, 100)
+		if offset > 0 {
+			disk.Flip(segmentFile(b.l.Generations()[2].Generation), offset*8)
+		}
+		failed := 0
+		for at := 0; ; at++ {
+			now, hit := 0, false
+			disk.Inject(func(op waltest.Op) waltest.Fault {
+				if op.Kind == "close" { // of a file that was read
+					return waltest.Fault{}
+				}
+				if now++; now-1 != at {
+					return waltest.Fault{}
+				}
+				hit = true
+				return waltest.Fault{Err: broken}
+			})
+			err := verifyLive(disk, wal.FindOptions{Live: true})
+			disk.Inject(nil)
+			if !hit {
+				break
+			}
+			failed++
+			if !errors.Is(err, broken) {
+				t.Errorf("damage at %d, operation %d fails: got %v", offset, at, err)
+			}
+		}
+		if failed < 10 {
+			t.Errorf("damage at %d: %d operations failed, want 10 at least", offset, failed)
+		}
 	}
 }
 
