@@ -145,23 +145,16 @@ func (e *Engine) cronDelete(c *CronDelete) error {
 func (e *Engine) cronList(c *CronList) error {
 	c.Crons = nil
 	whole := !strings.HasSuffix(c.Namespace, "/")
-	for next := uint32(1); ; {
-		seen := 0
+	next := uint32(1)
+	return e.inStays(func(more func() bool) {
 		e.st.CronsFrom(next, func(i uint32, cron *state.Cron) bool {
 			if whole && cron.Namespace == c.Namespace || !whole && strings.HasPrefix(cron.Namespace, c.Namespace) {
 				c.Crons = append(c.Crons, *cron)
 			}
 			next = i + 1
-			seen++
-			return seen < listChunk
+			return more()
 		})
-		if seen < listChunk {
-			return nil // Submit sorts, when others can go on
-		}
-		if e.pause(); e.down.Load() != 0 {
-			return e.refusal()
-		}
-	}
+	})
 }
 
 // byName orders crons.

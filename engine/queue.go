@@ -60,28 +60,40 @@ func (e *Engine) queueList(c *QueueList) error {
 		return ErrTooLarge
 	}
 	prefix := c.Pool + "/"
-	for after := state.QueueID(0); ; {
-		seen := 0
-		e.st.QueuesFrom(after+1, func(q state.QueueID) bool {
+	next := state.QueueID(1)
+	return e.inStays(func(more func() bool) {
+		e.st.QueuesFrom(next, func(q state.QueueID) bool {
 			key := e.st.QueueKey(q)
 			if strings.HasPrefix(key, prefix) && (c.Match == nil || Glob(string(c.Match), state.DisplayName(key))) {
 				c.Keys = append(c.Keys, key)
 			}
-			after = q
+			next = q + 1
+			return more()
+		})
+	})
+}
+
+// listChunk is how many entries of a table a list looks at before it lets others in.
+const listChunk = 1024
+
+// inStays has list look through a table, from where it was, until more says that
+// others are to be let in, again and again until it has come to the end. It is for
+// lists that Submit sorts, when others can go on.
+func (e *Engine) inStays(list func(more func() bool)) error {
+	for {
+		seen := 0
+		list(func() bool {
 			seen++
 			return seen < listChunk
 		})
 		if seen < listChunk {
-			return nil // Submit sorts, when others can go on
+			return nil
 		}
 		if e.pause(); e.down.Load() != 0 {
 			return e.refusal()
 		}
 	}
 }
-
-// listChunk is how many queues a QueueList looks at before it lets others in.
-const listChunk = 1024
 
 // maxPeek bounds a page of QueuePeek.
 const (
