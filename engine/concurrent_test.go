@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -9,7 +8,6 @@ import (
 
 	"pawl/engine"
 	"pawl/internal/seeds"
-	"pawl/reaper"
 	"pawl/state"
 	"pawl/wal/waltest"
 )
@@ -18,13 +16,8 @@ import (
 // finished once, whoever leads the commits, waits, gives up or is late.
 func TestManyClients(t *testing.T) {
 	s := openOnDisk(t, waltest.NewDisk(), engine.Options{SnapshotBytes: 64 << 10})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- reaper.New(s.e).Run(ctx) }()
-	defer func() {
-		cancel()
-		<-done
-	}()
+	stop := s.reap()
+	defer stop()
 
 	const producers, workers, each = 8, 8, 100
 	queues := [][]byte{key("a"), key("b"), key("c")}
@@ -104,7 +97,7 @@ func TestManyClients(t *testing.T) {
 		t.Errorf("got %d acked, %d waiting, want %d and 0", n.Acked, n.Waiting, producers*each)
 	}
 	before := s.dump()
-	cancel()
+	stop()
 	s.reopen()
 	s.differ("after a restart", placeless(s.dump()), placeless(before))
 }

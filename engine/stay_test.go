@@ -74,14 +74,13 @@ func TestStaysEnd(t *testing.T) {
 				for range jobs {
 					s.enqueue("mail", "x")
 				}
-				s.reap(func() {
-					s.e.Elapse(slow)
-					before := s.e.Histograms().TurnSeconds.Count
-					test.do(s)
-					if stays := s.e.Histograms().TurnSeconds.Count - before; stays < jobs/perStay {
-						t.Errorf("%d jobs took %d stays, want at least %d", jobs, stays, jobs/perStay)
-					}
-				})
+				defer s.reap()()
+				s.e.Elapse(slow)
+				before := s.e.Histograms().TurnSeconds.Count
+				test.do(s)
+				if stays := s.e.Histograms().TurnSeconds.Count - before; stays < jobs/perStay {
+					t.Errorf("%d jobs took %d stays, want at least %d", jobs, stays, jobs/perStay)
+				}
 			})
 		})
 	}

@@ -356,16 +356,34 @@ func (g *gatedFS) Available(dir string) (int64, error) {
 	return g.FS.Available(dir)
 }
 
+// shut has whoever makes a generation wait until open is called, once.
+func (g *gatedFS) shut() (open func()) {
+	gate := make(chan struct{})
+	g.gate.Store(&gate)
+	return func() {
+		close(gate)
+		g.gate.Store(nil)
+	}
+}
+
+// onGatedDisk runs test in a bubble, with an engine on such a disk.
+func onGatedDisk(t *testing.T, opt engine.Options, test func(t *testing.T, s *shop, disk *gatedFS)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		disk := &gatedFS{FS: waltest.NewDisk()}
+		s := &shop{t: t, fs: disk, dir: "data", opt: opt, log: wal.Options{GenerationBytes: 64 << 10}}
+		s.open()
+		defer s.close()
+		test(t, s, disk)
+	})
+}
+
 // The engine closes while a Submit has let go of the critical section, to wait
 // for a generation: what it had decided is durable and answered as that, and
 // only the rest is refused.
 func TestCloseWithinSubmit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := &gatedFS{FS: waltest.NewDisk()}
-		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10}}
-		s.open()
-		gate := make(chan struct{})
-		disk.gate.Store(&gate)
+	onGatedDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *gatedFS) {
+		open := disk.shut()
 		decided := &engine.Enqueue{Queue: key("mail"), Payload: []byte("decided")}
 		large := &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 100<<10)} // of a generation that must be made
 		behind := &engine.Enqueue{Queue: key("mail"), Payload: []byte("behind")}
@@ -375,13 +393,12 @@ func TestCloseWithinSubmit(t *testing.T) {
 		closed := make(chan struct{})
 		go func() { s.close(); close(closed) }()
 		synctest.Wait()
-		close(gate)
+		open()
 		<-closed
 		if err := <-answer; err != nil || decided.Err() != nil || large.Err() != engine.ErrClosed || behind.Err() != engine.ErrClosed {
 			t.Errorf("got %v, and %v, %v, %v; want nil, and nil, ErrClosed, ErrClosed", err, decided.Err(), large.Err(), behind.Err())
 		}
 		s.open()
-		defer s.close()
 		s.ack(s.want("mail", "decided"))
 		s.wantNone("mail")
 	})
@@ -390,14 +407,9 @@ func TestCloseWithinSubmit(t *testing.T) {
 // TrySubmit does nothing where the log has to make a generation first, and all
 // where there is room: for as many commands as there is room for.
 func TestTrySubmit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := &gatedFS{FS: waltest.NewDisk()}
-		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10}}
-		s.open()
-		defer s.close()
+	onGatedDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *gatedFS) {
 		synctest.Wait() // the log has made what it keeps ahead
-		gate := make(chan struct{})
-		disk.gate.Store(&gate)
+		open := disk.shut()
 		try := func(jobs int) (done bool) {
 			t.Helper()
 			cmds := []engine.Command{&engine.Stats{Queue: key("mail")}, &engine.Ack{Leases: make([]state.LeaseID, 1)}, &engine.Fetch{Queues: [][]byte{key("none")}, LeaseMs: 1000}}
@@ -434,8 +446,7 @@ func TestTrySubmit(t *testing.T) {
 		if n := s.counts("mail")[0]; n != int64(jobs) {
 			t.Errorf("got %d ready, want %d: who was not served has changed something", n, jobs)
 		}
-		close(gate)
-		disk.gate.Store(nil)
+		open()
 		time.Sleep(time.Second)
 		if !try(10) {
 			t.Error("nothing is taken when there is room again")
@@ -450,14 +461,9 @@ func TestTrySubmit(t *testing.T) {
 // A stay that lets go of the critical section to wait for room has its time noted,
 // and so has the one after it.
 func TestStaysAroundAWaitForRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := &gatedFS{FS: waltest.NewDisk()}
-		s := &shop{t: t, fs: disk, dir: "data", opt: engine.Options{MeasureCPU: true}, log: wal.Options{GenerationBytes: 64 << 10}}
-		s.open()
-		defer s.close()
+	onGatedDisk(t, engine.Options{MeasureCPU: true}, func(t *testing.T, s *shop, disk *gatedFS) {
 		synctest.Wait() // the log has made what it keeps ahead
-		gate := make(chan struct{})
-		disk.gate.Store(&gate)
+		open := disk.shut()
 		before := s.e.Histograms()
 		done := make(chan error, 1)
 		go func() {
@@ -467,8 +473,7 @@ func TestStaysAroundAWaitForRoom(t *testing.T) {
 		if n := s.e.Histograms().TurnSeconds.Since(before.TurnSeconds).Count; n == 0 {
 			t.Error("the stay that waits for room is not counted")
 		}
-		close(gate)
-		disk.gate.Store(nil)
+		open()
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -482,16 +487,11 @@ func TestStaysAroundAWaitForRoom(t *testing.T) {
 // What ends jobs asks a log that gets no new generation for no more room than those
 // need that exist.
 func TestRoomForThoseThatExist(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := &gatedFS{FS: waltest.NewDisk()}
-		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10}}
-		s.open()
-		defer s.close()
+	onGatedDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *gatedFS) {
 		a, b := s.enqueue("mail", "a"), s.enqueue("mail", "b")
 		lease := s.want("mail", "a").Lease
 		synctest.Wait() // the log has made what it keeps ahead
-		gate := make(chan struct{})
-		disk.gate.Store(&gate)
+		open := disk.shut()
 		const others = 10_000 // for all of which no generation has room
 		remove := &engine.JobDelete{IDs: append(make([]state.JobID, others), b, a)}
 		ack := &engine.Ack{Leases: append(make([]state.LeaseID, others), lease)}
@@ -507,22 +507,15 @@ func TestRoomForThoseThatExist(t *testing.T) {
 			t.Errorf("got %v, %d and %d, want true, 1 and 0", ack.Done[others], remove.Deleted, none.Deleted)
 		}
 		s.wantCounts("mail", 0, 0, 0, 0)
-		close(gate)
-		disk.gate.Store(nil)
+		open()
 	})
 }
 
 // Commands that came together wait once for a disk that hangs.
 func TestHungDiskWithinSubmit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := &gatedFS{FS: waltest.NewDisk()}
-		s := &shop{t: t, fs: disk, dir: "data", log: wal.Options{GenerationBytes: 64 << 10}}
-		s.open()
-		defer s.close()
+	onGatedDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *gatedFS) {
 		synctest.Wait()
-		gate := make(chan struct{})
-		disk.gate.Store(&gate)
-		defer close(gate)
+		defer disk.shut()()
 		first := &engine.Enqueue{Queue: key("mail"), Payload: []byte("first")}
 		cmds := []engine.Command{first}
 		for range 20 {

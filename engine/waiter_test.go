@@ -20,20 +20,23 @@ import (
 func inBubbleWithReaper(t *testing.T, opt engine.Options, test func(t *testing.T, s *shop)) {
 	t.Helper()
 	inBubble(t, opt, func(t *testing.T, s *shop) {
-		s.reap(func() { test(t, s) })
+		defer s.reap()()
+		test(t, s)
 	})
 }
 
-// reap has turns taken when they are due while do runs.
-func (s *shop) reap(do func()) {
+// reap has turns taken when they are due until stop is called, for the first time.
+func (s *shop) reap() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- reaper.New(s.e).Run(ctx) }()
-	defer func() {
+	done := make(chan struct{})
+	go func() {
+		reaper.New(s.e).Run(ctx)
+		close(done)
+	}()
+	return func() {
 		cancel()
 		<-done
-	}()
-	do()
+	}
 }
 
 // await begins to wait for a job of the queues.
@@ -456,13 +459,7 @@ func manyWaiting(t *testing.T, disk *waltest.Disk, n int) (s *shop, waiting []*e
 	for range n {
 		waiting = append(waiting, s.await("mail"))
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- reaper.New(s.e).Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	t.Cleanup(s.reap())
 	return s, waiting
 }
 

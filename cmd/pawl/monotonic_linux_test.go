@@ -30,17 +30,7 @@ func TestMonotonicClockOfAnotherBoot(t *testing.T) {
 		p.output.wait(t, "msg=serving")
 		return p
 	}
-	ask := func(words ...string) client.Value {
-		t.Helper()
-		v, err := c.Do(t.Context(), words...)
-		if err == nil {
-			err = v.Err()
-		}
-		if err != nil {
-			t.Fatalf("%v: %v", words, err)
-		}
-		return v
-	}
+	ask := func(words ...string) client.Value { t.Helper(); return ask(t, c, words...) }
 	number := func(id, field string) int64 {
 		t.Helper()
 		return ask("JOB", "GET", id).Field(field).Number()

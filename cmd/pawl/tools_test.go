@@ -81,17 +81,7 @@ func (s *story) tell() {
 	linkPawl(t, filepath.Join(s.dir, "pawl"))
 	c := client.New(client.Options{Addr: filepath.Join(s.dir, "s")})
 	defer c.Close()
-	ask := func(words ...string) client.Value {
-		t.Helper()
-		v, err := c.Do(t.Context(), words...)
-		if err == nil {
-			err = v.Err()
-		}
-		if err != nil {
-			t.Fatalf("%v: %v", words, err)
-		}
-		return v
-	}
+	ask := func(words ...string) client.Value { t.Helper(); return ask(t, c, words...) }
 	daemon := func(dir string) *process {
 		t.Helper()
 		p := startProcess(t, filepath.Join(s.dir, "pawl"), s.dir, "serve", "--dir", dir, "--existing", "--addr=", "--unix", "s", "--http-addr=", "--admin-addr=", "--backup-dir", ".")

@@ -43,6 +43,19 @@ func (p *process) kill() {
 	<-p.ended
 }
 
+// ask is a command that must not be refused.
+func ask(t *testing.T, c *client.Client, words ...string) client.Value {
+	t.Helper()
+	v, err := c.Do(t.Context(), words...)
+	if err == nil {
+		err = v.Err()
+	}
+	if err != nil {
+		t.Fatalf("%v: %v", words, err)
+	}
+	return v
+}
+
 // The worker is killed, the daemon is killed, in turns, while jobs are done.
 // Every job is done at least once, and none is left.
 func TestWorkSurvivesKills(t *testing.T) {
