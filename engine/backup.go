@@ -46,35 +46,16 @@ type backup struct {
 
 func (b *backup) write(dir string) error {
 	e := b.e
-	view, meta, release, err := e.takeView()
+	gens, err := b.snapshot(dir)
 	if err != nil {
 		return err
 	}
-	lsn := LSN(meta.LSN)
-	gens := e.holdNew(nil)
 	defer func() {
 		for _, g := range gens {
 			e.log.Unhold(g.Generation)
 		}
 	}()
-	sub := func(path string) (string, error) {
-		rel, err := filepath.Rel(e.start.Dir, path)
-		return filepath.Join(dir, rel), err
-	}
-	snapshots, err := sub(e.start.SnapshotDir)
-	if err == nil {
-		_, err = snapshot.Write(b.ctx, b.fs, snapshots, view, meta, func(ctx context.Context) error {
-			return e.waitDurable(ctx, lsn)
-		})
-	}
-	release()
-	if err != nil {
-		return err
-	}
-	// The view's last group may have been written since, and into a generation
-	// that was not linked then. All of it is durable now.
-	gens = e.holdNew(gens)
-	logDir, err := sub(e.start.LogDir)
+	logDir, err := b.inCopy(dir, e.start.LogDir)
 	if err != nil {
 		return err
 	}
@@ -100,27 +81,42 @@ func (b *backup) write(dir string) error {
 	return b.fs.SyncDir(filepath.Dir(dir))
 }
 
-// holdNew lists the generations that are linked now, held. Of those in held,
-// which were listed and held before, only the length and the seal are new; what
-// went before it was held is not needed.
-func (e *Engine) holdNew(held []wal.Info) []wal.Info {
-	had := make(map[uint32]bool, len(held))
-	for _, g := range held {
-		had[g.Generation] = true
+// snapshot writes one of the state as it is now, and returns the generations of
+// the log, which hold all that this state needs, held.
+func (b *backup) snapshot(dir string) (gens []wal.Info, err error) {
+	e := b.e
+	snapshots, err := b.inCopy(dir, e.start.SnapshotDir)
+	if err != nil {
+		return nil, err
 	}
-	for _, g := range e.log.Generations() {
-		switch {
-		case !had[g.Generation] && len(held) > 0 && g.Generation < held[0].Generation:
-			continue
-		case !had[g.Generation]:
-			e.log.Hold(g.Generation)
-			held = append(held, g)
-		default:
-			i := slices.IndexFunc(held, func(h wal.Info) bool { return h.Generation == g.Generation })
-			held[i] = g
-		}
+	// Before the view is taken: what is going by then has no body of a job in it,
+	// and nothing else goes until all that the view needs is held.
+	e.log.HoldAll()
+	defer e.log.UnholdAll()
+	view, meta, release, err := e.takeView()
+	if err != nil {
+		return nil, err
 	}
-	return held
+	defer release()
+	_, err = snapshot.Write(b.ctx, b.fs, snapshots, view, meta, func(ctx context.Context) error {
+		return e.waitDurable(ctx, LSN(meta.LSN))
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Listed behind that: the view's last group is durable, so the generation that
+	// it went into is linked.
+	gens = slices.DeleteFunc(e.log.Generations(), func(g wal.Info) bool { return g.Going })
+	for _, g := range gens {
+		e.log.Hold(g.Generation)
+	}
+	return gens, nil
+}
+
+// inCopy is where the copy has what is at path in the data directory.
+func (b *backup) inCopy(dir, path string) (string, error) {
+	rel, err := filepath.Rel(b.e.start.Dir, path)
+	return filepath.Join(dir, rel), err
 }
 
 // generation copies one directory of the log. The one being written is copied
@@ -129,9 +125,6 @@ func (b *backup) generation(g wal.Info, logDir string) error {
 	from := wal.GenerationDir(b.e.start.LogDir, g.Generation)
 	to := wal.GenerationDir(logDir, g.Generation)
 	entries, err := b.fs.ReadDir(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was dropped before it was held
-	}
 	if err != nil {
 		return err
 	}

@@ -227,9 +227,18 @@ func (l *Log) Hold(generation uint32) { l.holds.add(generation, 1) }
 // Unhold takes a Hold back.
 func (l *Log) Unhold(generation uint32) { l.holds.add(generation, -1) }
 
+// HoldAll keeps all generations from being dropped, but for those that are Going,
+// until UnholdAll: what Generations lists meanwhile can still be held, one by one.
+// Such holds are counted too.
+func (l *Log) HoldAll() { l.holds.addAll(1) }
+
+// UnholdAll takes a HoldAll back.
+func (l *Log) UnholdAll() { l.holds.addAll(-1) }
+
 type holds struct {
-	mu sync.Mutex
-	by map[uint32]int
+	mu  sync.Mutex
+	by  map[uint32]int
+	all int // by HoldAll
 }
 
 func (h *holds) init() { h.by = make(map[uint32]int) }
@@ -246,6 +255,21 @@ func (h *holds) add(generation uint32, n int) {
 	default:
 		h.by[generation] = count
 	}
+}
+
+func (h *holds) addAll(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all += n; h.all < 0 {
+		panic("wal: not all generations are held")
+	}
+}
+
+// keep says that a generation must not be dropped.
+func (h *holds) keep(generation uint32) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all > 0 || h.by[generation] > 0
 }
 
 func (h *holds) count(generation uint32) int {

@@ -19,6 +19,9 @@ type Info struct {
 	// 0 of a generation that was written before Begin.
 	LogTime, WallTime int64
 	Holds             int
+	// Going: Drop has begun to remove it, and nobody can hold it any more. It may
+	// be half there.
+	Going bool
 }
 
 // member is a linked generation.
@@ -63,8 +66,8 @@ func (l *Log) History() (*History, error) {
 }
 
 // Drop removes a generation and returns when its removal is durable. The caller
-// knows that nothing needs it. ErrHeld, ErrInUse. After any other error it may
-// be tried again.
+// knows that nothing needs it. ErrHeld, ErrInUse. After any other error the
+// generation is Going, and Drop may be tried again.
 func (l *Log) Drop(number uint32) error {
 	l.mu.Lock()
 	i := 0
@@ -78,11 +81,12 @@ func (l *Log) Drop(number uint32) error {
 	case !l.members[i].Sealed:
 		l.mu.Unlock()
 		return fmt.Errorf("drop generation %d: %w", number, ErrInUse)
-	case l.holds.count(number) > 0:
+	case l.holds.keep(number):
 		l.mu.Unlock()
 		return fmt.Errorf("drop generation %d: %w", number, ErrHeld)
 	}
 	dropped := l.members[i]
+	dropped.Going = true
 	var before *member
 	if i > 0 {
 		before = l.members[i-1]

@@ -661,6 +661,22 @@ func TestDrop(t *testing.T) {
 		t.Errorf("drop of a held one gave %v, want ErrHeld", err)
 	}
 	l.Unhold(second)
+	l.HoldAll()
+	if err := l.Drop(second); !errors.Is(err, wal.ErrHeld) || l.Generations()[1].Going {
+		t.Errorf("drop while all are held gave %v, want ErrHeld, and that it stays", err)
+	}
+	l.UnholdAll()
+	broken := errors.New("broken")
+	r.disk.Inject(func(op waltest.Op) waltest.Fault {
+		if op.Kind == "remove" {
+			return waltest.Fault{Err: broken}
+		}
+		return waltest.Fault{}
+	})
+	if err := l.Drop(second); !errors.Is(err, broken) || !l.Generations()[1].Going {
+		t.Errorf("drop on a disk that removes nothing gave %v, want that, and that it is going", err)
+	}
+	r.disk.Inject(nil)
 	var held wal.Pos
 	for _, pos := range positions {
 		if pos.Generation == second {
