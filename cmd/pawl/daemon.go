@@ -9,13 +9,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -141,18 +139,14 @@ func parseUsers(lines map[string]string) (users []acl.User, err error) {
 }
 
 // run serves until ctx ends (nil), an edge fails, or the storage fails (exit
-// 74).
-func (d *daemon) run(ctx context.Context) error {
+// 74). What comes over hup has it reload, from when it has recovered.
+func (d *daemon) run(ctx context.Context, hup <-chan os.Signal) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	tuning, stopTuning := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTuning()
 	started := make(chan struct{})
 	go tuneGC(tuning, started)
-	// From here on SIGHUP must not end the process, not even while it recovers.
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	edges := d.serveEdges(cancel)
 	defer d.doors.close()
 

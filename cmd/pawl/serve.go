@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/signal"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -59,6 +60,11 @@ func serve(ctx context.Context, e *env, set *config.Set) error {
 		defer os.RemoveAll(dir)
 		c.Dir, c.Sync = dir, config.SyncNever
 	}
+	// SIGHUP must not end a process that somebody can find, so this comes before the
+	// doors open.
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	d, err := newDaemon(set, &c, file, log, level, e)
 	if err != nil {
 		return err
@@ -67,7 +73,7 @@ func serve(ctx context.Context, e *env, set *config.Set) error {
 	if c.Sync != 0 && !c.Ephemeral {
 		log.Warn("an OK does not mean on disk: a power failure may lose acknowledged work", "sync", c.Sync.String())
 	}
-	err = d.run(ctx)
+	err = d.run(ctx, hup)
 	var said *exitError
 	switch {
 	case err == nil:
