@@ -243,7 +243,7 @@ func (l *lab) account(r record.Run, text string) error {
 // histories of clients, 7 endurance, 8 hostile clients. 0, 1, 2a, 2b, 4, 6, 9 and
 // 10 are tests of the packages.
 var numbers = map[string]string{
-	"kill": "2c", "calls": "2c",
+	"kill": "2c", "calls": "2c", "orders": "2c",
 	"trace": "3a", "power": "3b", "disk": "3b", "lie": "3b", "sick": "3c",
 	"histories": "5", "full": "5", "files": "5", "trickle": "5", "clock": "5", "pause": "5", "unique": "5", "multi": "5", "http": "5", "delayed": "5", "masses": "5", "leases": "5",
 	"churn": "7", "soak": "7",

@@ -48,6 +48,7 @@ func layers() []layer {
 		{"trace", "write, sync, reply: the order of system calls under strace", runTrace},
 		{"full", "a disk that fills up, and has space again", runFull},
 		{"files", "no file can be opened for a while", runFiles},
+		{"orders", "SIGKILL while the daemon reloads, and carries out CONFIG SET and DRAIN", runOrders},
 		{"trickle", "sockets that take few bytes at a time, and calls that are interrupted", runTrickle},
 		{"clock", "a wall clock that jumps", runClock},
 		{"pause", "a daemon stopped for longer than leases last", runPause},

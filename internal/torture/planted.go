@@ -140,6 +140,18 @@ var plants = []plant{
 		"layer clock -jumps 8 -drain 20s",
 	},
 	{
+		"DRAIN is applied, but not logged", "engine/meta.go",
+		"		e.record(&state.Record{Kind: state.KindDrain, On: c.On}, nil)\n",
+		"		if err := e.st.Apply(&state.Record{Kind: state.KindDrain, On: c.On}, state.Body{}, e.now); err != nil {\n			panic(err)\n		}\n",
+		"layer orders -kills 10",
+	},
+	{
+		"CONFIG SET is written into the configuration", "cmd/pawl/reload.go",
+		"	d.set = next\n	return nil\n",
+		"	d.set = next\n	if users == nil {\n		return os.WriteFile(c.File, []byte(\"log_level = \\\"info\\\"\\n\"), 0o600)\n	}\n	return nil\n",
+		"layer orders -kills 10",
+	},
+	{
 		"what a socket took of a reply counts as all of it", "server/resp/descriptor_linux.go",
 		"	c.srv.stats.bytesOut.Add(uint64(n))\n	return n",
 		"	c.srv.stats.bytesOut.Add(uint64(n))\n	return max(n, len(b)*min(n, 1))",

@@ -190,6 +190,24 @@ func (l *lab) paused(ctx context.Context, sup *daemon.Supervisor) error {
 	return sup.Continue()
 }
 
+// refused starts a daemon that must exit with this code and no stack trace, and
+// returns what it says.
+func (l *lab) refused(ctx context.Context, code int, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, daemon.Patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, l.binary, append([]string{"serve", "--http-addr", "", "--admin-addr", ""}, args...)...).CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	switch {
+	case !ok:
+		return "", l.broken("serve %q: got %v, want exit %d\n%s", args, err, code, out)
+	case exit.ExitCode() != code:
+		return "", l.broken("serve %q: got exit %d, want %d\n%s", args, exit.ExitCode(), code, out)
+	case strings.Contains(string(out), "goroutine "):
+		return "", l.broken("serve %q left a stack trace:\n%s", args, out)
+	}
+	return string(out), nil
+}
+
 // runDoor: who may come in. A second daemon on the directory is refused with
 // 75 and does no harm; SIGTERM ends the first within its time although clients
 // sit idle, send half a command, or never read.
@@ -219,19 +237,8 @@ func runDoor(ctx context.Context, args []string) error {
 		{78, []string{"--dir", filepath.Join(l.dir, "open"), "--addr", "0.0.0.0:0"}},
 		{64, []string{"--no-such-flag"}},
 	} {
-		args := append([]string{"serve", "--http-addr", "", "--admin-addr", ""}, refused.args...)
-		bounded, cancel := context.WithTimeout(ctx, daemon.Patience)
-		out, err := exec.CommandContext(bounded, l.binary, args...).CombinedOutput()
-		cancel()
-		exit, ok := errors.AsType[*exec.ExitError](err)
-		switch {
-		case !ok:
-			return l.broken("serve %q: got %v, want exit %d\n%s", refused.args, err, refused.code, out)
-		case exit.ExitCode() != refused.code:
-			return l.broken("serve %q: got exit %d, want %d\n%s", refused.args, exit.ExitCode(), refused.code, out)
-		}
-		if strings.Contains(string(out), "goroutine ") {
-			return l.broken("serve %q left a stack trace:\n%s", refused.args, out)
+		if _, err := l.refused(ctx, refused.code, refused.args...); err != nil {
+			return err
 		}
 	}
 	if line, err := ask(sup.Addr(), "MOXY.STATS", "q0"); err != nil || line != "*10" {

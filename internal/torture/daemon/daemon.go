@@ -335,6 +335,9 @@ func (s *Supervisor) Pause() error {
 // Continue lets a paused process go on.
 func (s *Supervisor) Continue() error { return s.signal(syscall.SIGCONT) }
 
+// Reload has the daemon read its configuration again, by SIGHUP.
+func (s *Supervisor) Reload() error { return s.signal(syscall.SIGHUP) }
+
 // Close kills what still runs. It is for defers.
 func (s *Supervisor) Close() {
 	if s.running == nil {

@@ -280,11 +280,11 @@ func outcomeOf(v value) history.Outcome {
 }
 
 // Expected tells whether a refusal is one that a correct client can meet here:
-// about leases that ended, jobs that are busy or gone, storage and starting.
+// about leases that ended, jobs that are busy or gone, storage, starting and DRAIN.
 // Any other is a mistake, of the client or of the daemon.
 func Expected(refusal string) bool {
 	switch word, _, _ := strings.Cut(refusal, " "); word {
-	case "LOADING", "MISCONF", "BUSYJOB", "EXECABORT":
+	case "LOADING", "MISCONF", "BUSYJOB", "EXECABORT", "PAUSED":
 		return true
 	}
 	return refusal == history.NoLease || refusal == noJob || refusal == "ERR job does not exist" ||
