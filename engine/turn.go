@@ -106,8 +106,7 @@ func (e *Engine) endDue() (more bool, err error) {
 // Reply queues that live for one answer must use up neither memory nor the limit
 // of queues in the hour that an idle queue is kept. So beyond so many queues, or
 // half of the limit, idle ones go sooner, and beyond four times as many, or three
-// quarters of it, at once nearly: what a queue took is used again, but not given
-// back, so the largest number there ever was counts.
+// quarters of it, at once nearly.
 const (
 	manyQueues                  = 50_000
 	crowdedIdleFor state.Millis = 10_000

@@ -170,19 +170,18 @@ func (s *State) applyEnqueue(r *Record, body Body) string {
 }
 
 func (s *State) applyQueue(r *Record) string {
-	key := string(r.Text)
 	switch {
 	case r.Queue == 0 || r.Queue != s.NextQueue():
 		return "queue is not the next free one"
 	case !ValidQueueKey(r.Text):
 		return "bad queue key"
-	case s.queueOf[key] != 0:
+	case s.queueOf.find(r.Text) != 0:
 		return "queue exists"
 	}
 	i, q := s.queues.alloc()
 	s.serial++
-	q.key, q.serial = key, s.serial
-	s.queueOf[key] = i
+	q.key, q.serial = string(r.Text), s.serial
+	s.queueOf.add(q.key, i)
 	s.touch(i)
 	return ""
 }
@@ -209,7 +208,7 @@ func (s *State) applyForget(r *Record) string {
 	if q.idle {
 		s.unlinkIdle(i, q)
 	}
-	delete(s.queueOf, q.key)
+	s.queueOf.remove(q.key)
 	s.queues.release(i)
 	return ""
 }

@@ -5,7 +5,7 @@ func (c *checker) checkFree() (ok bool) {
 	if c.free.jobs, ok = freeEntries(c, "jobs", &c.jobs); !ok {
 		return false
 	}
-	if c.free.queues, ok = freeEntries(c, "queues", &c.queues); !ok {
+	if c.free.queues, ok = freeEntries(c, "queues", &c.queues.slab); !ok {
 		return false
 	}
 	if c.free.extras, ok = freeEntries(c, "extras", &c.extras); !ok {

@@ -42,11 +42,8 @@ func (s *State) checkIndexes() error {
 			has(s.windows, &windows, "claim", l.until, i)
 		}
 	})
-	each(&s.queues, func(i uint32, q *queue) {
-		if q.serial == 0 {
-			return
-		}
-		if s.queueOf[q.key] != i {
+	s.queues.each(func(i uint32, q *queue) {
+		if s.queueOf.find([]byte(q.key)) != i {
 			c.fail("queue %d is not the one of its key", i)
 		}
 		if q.pausedUntil != 0 && q.pausedUntil != Forever {
@@ -122,15 +119,11 @@ func (s *State) checkNames() error {
 			held++
 		}
 	})
-	serials := make(map[uint64]bool, len(s.queueOf))
-	each(&s.queues, func(_ uint32, q *queue) {
-		if q.serial != 0 {
-			serials[q.serial] = true
-		}
-	})
+	serials := make(map[uint64]bool, s.queueOf.count)
+	s.queues.each(func(_ uint32, q *queue) { serials[q.serial] = true })
 	c.checkSizes([]size{
 		{"held keys", len(s.claimOf), held},
-		{"queues", len(s.queueOf), int(s.queues.used)},
+		{"queues", s.queueOf.count, int(s.queues.used)},
 		{"serials", len(serials), int(s.queues.used)},
 		{"groups", len(s.groupOf), int(s.groups.used)},
 		{"reasons", len(s.reasonOf), int(s.reasons.used)},

@@ -67,8 +67,8 @@ func (s *State) letGo(i uint32, c *claim) {
 	delete(s.claimOf, c.name())
 	c.held = false
 	// The queue may have been forgotten with the claim still held.
-	if q := s.queues.edit(c.queue); q.serial == c.serial {
-		q.claims--
+	if s.queues.at(c.queue).serial == c.serial {
+		s.queues.edit(c.queue).claims--
 	}
 	if c.slot == 0 {
 		s.claims.release(i)

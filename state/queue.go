@@ -2,7 +2,7 @@ package state
 
 // queue is one entry of the table of queues.
 type queue struct {
-	key    string // empty for a free entry
+	key    string
 	serial uint64
 	totals Totals
 	bytes  uint64 // payload bytes of jobs that are not dead
@@ -25,10 +25,10 @@ type queue struct {
 
 	idle               bool   // stands in the list of idle queues
 	usedAt             Millis // idle: the last use
-	idlePrev, idleNext uint32 // idle; free: next free entry
-}
+	idlePrev, idleNext uint32 // idle
 
-func (q *queue) link() *uint32 { return &q.idleNext }
+	epoch uint32 // of queueTable: when it was made, or copied for the owner
+}
 
 func (q *queue) jobs() uint64 {
 	return uint64(q.ready) + uint64(q.delayed) + uint64(q.leased) + uint64(q.dead)

@@ -147,8 +147,8 @@ func (s *State) NextQueue() QueueID { return QueueID(s.queues.next()) }
 
 // QueueByKey finds a queue. It does not allocate.
 func (s *State) QueueByKey(key []byte) (QueueID, bool) {
-	i, ok := s.queueOf[string(key)]
-	return QueueID(i), ok
+	i := s.queueOf.find(key)
+	return QueueID(i), i != 0
 }
 
 // QueueKey is a queue's key; it must exist.
@@ -251,7 +251,7 @@ func (s *State) Counts() Counts {
 func (s *State) memory() uint64 {
 	n := func(last uint32, each uint64) uint64 { return uint64(last) * each }
 	marks := s.deadlines.len() + s.walls.len() + s.windows.len() + s.pauses.len() + s.graves.len()
-	return n(s.jobs.last, 64) + n(s.extras.last, 48) + n(s.queues.last, 480) + n(s.levels.last, 16) +
+	return n(s.jobs.last, 64) + n(s.extras.last, 48) + n(s.queues.used, 464) + n(s.queues.last, 16) + n(s.levels.last, 16) +
 		n(s.groups.last, 140) + n(s.claims.last, 140) + n(s.reasons.last, 200) + n(s.policies.last, 80) +
 		n(s.settings.last, 96) + n(s.crons.last, 500) + n(s.metas.last, 200) + uint64(marks)*18
 }

@@ -20,7 +20,7 @@ type State struct {
 	graves    index // queues, by when their oldest dead job is to go
 	fires     index // crons, by next wall time
 
-	queueOf  map[string]uint32      // queue key
+	queueOf  *names                 // by queue key
 	groupOf  map[queueText]uint32   // group in a queue
 	claimOf  map[queueText]uint32   // unique key in a queue
 	reasonOf map[reasonText]uint32  // reason in a queue
@@ -57,7 +57,7 @@ type tables struct {
 	jobs     slab[job, *job]
 	extras   slab[extra, *extra]
 	policies slab[policy, *policy]
-	queues   slab[queue, *queue]
+	queues   queueTable
 	levels   slab[level, *level]
 	groups   slab[group, *group]
 	claims   slab[claim, *claim]
@@ -83,7 +83,7 @@ func New() *State {
 		pauses:    newIndex(),
 		graves:    newIndex(),
 		fires:     newIndex(),
-		queueOf:   map[string]uint32{},
+		queueOf:   newNames(),
 		groupOf:   map[queueText]uint32{},
 		claimOf:   map[queueText]uint32{},
 		reasonOf:  map[reasonText]uint32{},

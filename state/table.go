@@ -73,14 +73,16 @@ func (p *policy) walk(c *coder) {
 	numbers(c, &p.refs, &p.next)
 }
 
-func (q *queue) walk(c *coder) {
+// walk writes next for q.idleNext. Writing changes nothing: a view is read by others
+// beside its owner.
+func (q *queue) walk(c *coder, next *uint32) {
 	str(c, "key", &q.key, MaxQueueKeyBytes)
 	num(c, "serial", &q.serial, 0, math.MaxUint64)
 	q.totals.walk(c)
 	num(c, "bytes", &q.bytes, 0, math.MaxUint64)
 	numbers(c, &q.ready, &q.delayed, &q.leased, &q.dead, &q.level, &q.due, &q.dueWall,
 		&q.leasedFirst, &q.leasedLast, &q.deadFirst, &q.deadLast, &q.groupFirst, &q.groupLast,
-		&q.reasons, &q.claims, &q.settings, &q.rateUsed, &q.idlePrev, &q.idleNext)
+		&q.reasons, &q.claims, &q.settings, &q.rateUsed, &q.idlePrev, next)
 	num(c, "paused", &q.pausedUntil, 0, maxMillis)
 	num(c, "grave", &q.graveAt, 0, maxMillis)
 	num(c, "rate", &q.rateFrom, 0, maxMillis)
@@ -150,5 +152,7 @@ func boolean(c *coder, name string, v *bool) {
 		n = 1
 	}
 	num(c, name, &n, 0, 1)
-	*v = n == 1
+	if c.mode == reading {
+		*v = n == 1
+	}
 }

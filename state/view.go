@@ -71,7 +71,7 @@ func (v *View) WriteTo(w io.Writer) (int64, error) {
 	writeTable(&b, &v.jobs)
 	writeTable(&b, &v.extras)
 	writeTable(&b, &v.policies)
-	writeTable(&b, &v.queues)
+	writeTable(&b, &v.queues.slab)
 	writeTable(&b, &v.levels)
 	writeTable(&b, &v.groups)
 	writeTable(&b, &v.claims)
@@ -144,7 +144,7 @@ func Load(r io.Reader) (*State, error) {
 	readTable(&b, "jobs", &s.jobs)
 	readTable(&b, "extras", &s.extras)
 	readTable(&b, "policies", &s.policies)
-	readTable(&b, "queues", &s.queues)
+	readTable(&b, "queues", &s.queues.slab)
 	readTable(&b, "levels", &s.levels)
 	readTable(&b, "groups", &s.groups)
 	readTable(&b, "claims", &s.claims)
@@ -291,11 +291,8 @@ func (s *State) reindex() {
 			windows = append(windows, mark{c.until, i})
 		}
 	})
-	each(&s.queues, func(i uint32, q *queue) {
-		if q.serial == 0 {
-			return
-		}
-		s.queueOf[q.key] = i
+	s.queues.each(func(i uint32, q *queue) {
+		s.queueOf.add(q.key, i)
 		if q.pausedUntil != 0 && q.pausedUntil != Forever {
 			pauses = append(pauses, mark{q.pausedUntil, i})
 		}
