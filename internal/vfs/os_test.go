@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"pawl/internal/vfs"
@@ -96,6 +98,43 @@ func TestCreateThroughLink(t *testing.T) {
 	if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("target: %v, want none", err)
 	}
+}
+
+// Who has a directory's lock may remove it and somebody else make it anew: of all
+// who lock by its name, one at a time has it.
+func TestLockOfWhatIsRemoved(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no lock on windows")
+	}
+	dir := filepath.Join(t.TempDir(), "d")
+	var inside atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 500 {
+				if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+					t.Error(err)
+				}
+				lock, err := vfs.OS{}.Lock(dir)
+				if errors.Is(err, vfs.ErrLocked) || errors.Is(err, fs.ErrNotExist) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d have the lock", n)
+				}
+				inside.Add(-1)
+				if err := os.Remove(dir); err != nil {
+					t.Error(err)
+				}
+				lock.Close()
+			}
+		})
+	}
+	wg.Wait()
 }
 
 const helperDir = "PAWL_TEST_LOCK_DIR"

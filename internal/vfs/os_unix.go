@@ -32,6 +32,36 @@ func available(dir string) (int64, error) {
 // lockDir locks the directory's own inode: there is no file to leave behind,
 // and the kernel drops the lock when the process dies.
 func lockDir(dir string) (io.Closer, error) {
+	for {
+		d, err := lockOpen(dir)
+		if err != nil {
+			return nil, err
+		}
+		// Who held it before may have removed it, or given the name to another one,
+		// since it was opened: that one would not be locked.
+		if same, err := isStill(d, dir); same {
+			return d, nil
+		} else if err = errors.Join(err, d.Close()); err != nil {
+			return nil, fmt.Errorf("lock %s: %w", dir, err)
+		}
+	}
+}
+
+// isStill says whether an open directory is the one that has a name now.
+func isStill(d *os.File, name string) (bool, error) {
+	opened, err := d.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := os.Stat(name)
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(opened, named), nil
+}
+
+// lockOpen locks what has the name when it is opened.
+func lockOpen(dir string) (*os.File, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)

@@ -42,8 +42,9 @@ type FS interface {
 	// Available is how many bytes may still be written below dir by this user.
 	Available(dir string) (int64, error)
 	// Lock takes an exclusive advisory lock on a directory, without waiting and
-	// without changing anything in it. It ends with Close or with the process.
-	// ErrLocked if somebody else has it.
+	// without changing anything in it: on the one that has this name when Lock
+	// returns. It ends with Close or with the process. ErrLocked if somebody else
+	// has it.
 	Lock(dir string) (io.Closer, error)
 }
 
