@@ -46,15 +46,9 @@ var errMoved = errors.New("the directory changed meanwhile")
 // volume of its own.
 func withCopy(fsys vfs.FS, dir string, use func(fsys vfs.FS) error) (err error) {
 	made := filepath.Join(dir, liveName)
-	if err := fsys.Mkdir(made, 0o700); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w", dir, ErrNoStore)
-	} else if err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	// Two tools would take each other's copy away.
-	lock, err := fsys.Lock(made)
+	lock, err := lockCopy(fsys, dir, made)
 	if err != nil {
-		return fmt.Errorf("another tool looks at %s: %w", dir, err)
+		return err
 	}
 	defer func() {
 		if ending := errors.Join(removeTree(fsys, made), lock.Close()); err == nil {
@@ -73,6 +67,27 @@ func withCopy(fsys vfs.FS, dir string, use func(fsys vfs.FS) error) (err error) 
 		}
 	}
 	return fmt.Errorf("%s changes too fast to be copied: try again, or use a backup", dir)
+}
+
+// lockCopy makes the directory of a copy, or finds what a killed tool left, and
+// locks it: two tools would take each other's copy away, and so would the daemon.
+func lockCopy(fsys vfs.FS, dir, made string) (io.Closer, error) {
+	for range liveTries {
+		if err := fsys.Mkdir(made, 0o700); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: %w", dir, ErrNoStore)
+		} else if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		switch lock, err := fsys.Lock(made); {
+		case err == nil:
+			return lock, nil
+		case errors.Is(err, vfs.ErrLocked):
+			return nil, fmt.Errorf("another tool looks at %s: %w", dir, err)
+		case !errors.Is(err, fs.ErrNotExist): // then who had it has just removed it
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%s: it is removed again and again", made)
 }
 
 // copyLive makes a copy of a store that may be being written, or returns errMoved.

@@ -220,6 +220,7 @@ func (src *source) tidy(log *slog.Logger) error {
 			return err
 		}
 	}
+	sweep(src.fs, src.dir, log)
 	if err := src.fs.Remove(filepath.Join(src.dir, identityTmpName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

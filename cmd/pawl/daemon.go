@@ -21,6 +21,7 @@ import (
 	"pawl/acl"
 	"pawl/config"
 	"pawl/engine"
+	"pawl/internal/vfs"
 	"pawl/reaper"
 	"pawl/recovery"
 	"pawl/server/admin"
@@ -138,6 +139,10 @@ func parseUsers(lines map[string]string) (users []acl.User, err error) {
 	return users, nil
 }
 
+// sweepEvery is how often what a killed tool left is looked for: it takes space, and
+// looking is one system call.
+const sweepEvery = 10 * time.Minute
+
 // run serves until ctx ends (nil), an edge fails, or the storage fails (exit
 // 74). What comes over hup has it reload, from when it has recovered.
 func (d *daemon) run(ctx context.Context, hup <-chan os.Signal) error {
@@ -172,6 +177,7 @@ func (d *daemon) run(ctx context.Context, hup <-chan os.Signal) error {
 	beside.Go(func() { d.reloads(reaping, hup) })
 	if s := d.scrubber.Load(); s != nil {
 		beside.Go(func() { s.Run(reaping) })
+		beside.Go(func() { recovery.Sweep(reaping, vfs.OS{}, s.Dir, sweepEvery, d.log) })
 	}
 
 	select {

@@ -557,6 +557,9 @@ func (d *Disk) Lock(dir string) (io.Closer, error) {
 		return nil, pathError("lock", dir, ErrCrashed)
 	}
 	name := clean(dir)
+	if id, _, _, err := d.find(name); err != nil || id == 0 {
+		return nil, pathError("lock", dir, fs.ErrNotExist)
+	}
 	if d.locks[name] {
 		return nil, &vfs.LockedError{Dir: dir}
 	}
