@@ -135,36 +135,43 @@ func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 	if err != nil {
 		return nil, errors.Join(err, removeTree(opt.FS, made))
 	}
-	r.done.Kept = opt.Dir + ".damaged-" + opt.Wall().UTC().Format("20060102T150405Z")
-	switch err := replace(opt.FS, opt.Dir, made, r.done.Kept); {
-	case err == nil:
-		return r.done, nil
-	case errors.Is(err, ErrUnconfirmed):
-		// What is lost must be told now: whoever repairs again finds nothing to repair.
-		return r.done, err
-	default:
+	r.done.Kept, err = replace(opt.FS, opt.Dir, made, opt.Wall())
+	if err != nil && !errors.Is(err, ErrUnconfirmed) {
 		return nil, err
 	}
+	// What is lost must be told now, confirmed or not: whoever repairs again finds
+	// nothing to repair.
+	return r.done, err
 }
 
-// replace puts made in the place of dir, and dir in the place of kept. The two
-// change places in one step, so dir is there at every moment. Before that step
-// it is made that has the name of kept: a crash must not leave the damaged store
-// under the name of made, from where the next try would remove it.
-func replace(fsys vfs.FS, dir, made, kept string) error {
-	if err := mustBeNew(fsys, kept); err != nil {
-		return errors.Join(err, removeTree(fsys, made))
+// replace puts made in the place of dir, and says how dir is called from then on.
+// The two change places in one step, so dir is there at every moment. Just before
+// and after that step the other one has a name that is true of either: a crash
+// must leave neither the damaged store under the name of made, from where the next
+// try would remove it, nor the repaired one under that of a damaged one.
+func replace(fsys vfs.FS, dir, made string, now time.Time) (kept string, err error) {
+	date := now.UTC().Format("20060102T150405Z")
+	between, kept := dir+".exchange-"+date, dir+".damaged-"+date
+	if err := errors.Join(mustBeNew(fsys, kept), mustBeNew(fsys, between)); err != nil {
+		return "", errors.Join(err, removeTree(fsys, made))
 	}
-	if err := fsys.Rename(made, kept); err != nil {
-		return errors.Join(err, removeTree(fsys, made))
+	if err := fsys.Rename(made, between); err != nil {
+		return "", errors.Join(err, removeTree(fsys, made))
 	}
-	if err := exchange(fsys, dir, kept); err != nil {
-		return errors.Join(fmt.Errorf("change places with %s: %w; the repaired store can be made elsewhere with --to", kept, err), removeTree(fsys, kept))
+	if err := exchange(fsys, dir, between); err != nil {
+		return "", errors.Join(fmt.Errorf("change places with %s: %w; the repaired store can be made elsewhere with --to", between, err), removeTree(fsys, between))
 	}
-	if err := fsys.SyncDir(filepath.Dir(dir)); err != nil {
-		return fmt.Errorf("%w: %w; as it was, the store is kept as %s", ErrUnconfirmed, err, kept)
+	parent := filepath.Dir(dir)
+	if err := fsys.SyncDir(parent); err != nil {
+		return between, fmt.Errorf("%w: %w; as it was, the store is kept as %s", ErrUnconfirmed, err, between)
 	}
-	return nil
+	if err := fsys.Rename(between, kept); err != nil {
+		return between, fmt.Errorf("%w: %w; as it was, the store is kept as %s or %s", ErrUnconfirmed, err, between, kept)
+	}
+	if err := fsys.SyncDir(parent); err != nil {
+		return kept, fmt.Errorf("%w: %w; as it was, the store is kept as %s or %s", ErrUnconfirmed, err, between, kept)
+	}
+	return kept, nil
 }
 
 // exchange swaps two directories in one step.

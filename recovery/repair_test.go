@@ -308,6 +308,56 @@ func TestCrashInRepair(t *testing.T) {
 	}
 }
 
+// watchedExchange keeps what a kill just before and just after the exchange leaves.
+type watchedExchange struct {
+	*exchangingDisk
+	before, after *waltest.Disk
+}
+
+func (d *watchedExchange) Exchange(a, b string) error {
+	d.before = d.Kill()
+	err := d.exchangingDisk.Exchange(a, b)
+	d.after = d.Kill()
+	return err
+}
+
+// A kill around the exchange leaves the other store under a name that is true of
+// it: none that says damaged of the repaired one, none that a later repair removes.
+func TestKillAroundExchange(t *testing.T) {
+	disk, _ := cleanStore(t, 741, 2, 40)
+	firstBody(t, disk)
+	d := &watchedExchange{exchangingDisk: &exchangingDisk{disk}}
+	opt := recovery.RepairOptions{FS: d, Dir: "/store", Wall: func() time.Time { return time.Unix(0, 0) }}
+	done, err := recovery.Repair(t0, opt)
+	must(t, err)
+	starts := func(fsys vfs.FS, dir string) bool {
+		t.Helper()
+		store, err := recovery.Open(t0, options(fsys, dir))
+		if err == nil {
+			return store.Close() == nil
+		}
+		if !recovery.IsDamage(err) {
+			t.Errorf("%s: %v", dir, err)
+		}
+		return false
+	}
+	const between = "/store.exchange-19700101T000000Z"
+	if starts(d.before.Kill(), "/store") || !starts(d.before.Kill(), between) || isThere(d.before, done.Kept) {
+		t.Errorf("before: want the damaged store, the repaired one as %s, and no %s", between, done.Kept)
+	}
+	if !starts(d.after.Kill(), "/store") || starts(d.after.Kill(), between) || isThere(d.after, done.Kept) {
+		t.Errorf("after: want the repaired store, the damaged one as %s, and no %s", between, done.Kept)
+	}
+	if isThere(d, between) || starts(d.Kill(), done.Kept) {
+		t.Errorf("at the end: want the damaged store as %s, and no %s", done.Kept, between)
+	}
+	opt.FS, opt.Wall = &exchangingDisk{d.before}, func() time.Time { return time.Unix(1, 0) }
+	must(t, second(recovery.Repair(t0, opt)))
+	if !starts(d.before.Kill(), between) {
+		t.Error("a second repair has touched what the first one left")
+	}
+}
+
 // The stores have changed places, and the disk does not confirm it: the error says
 // so, what was lost is told, and there is nothing to repair any more.
 func TestRepairUnconfirmed(t *testing.T) {
