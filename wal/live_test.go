@@ -308,6 +308,27 @@ func TestFindHugeFiles(t *testing.T) {
 	}
 }
 
+// The same of a generation that is searched for what remains of it.
+func TestRemainsOfHugeFiles(t *testing.T) {
+	disk := waltest.NewDisk()
+	b := newBusyLog(t, disk)
+	b.fill(3, 100)
+	first := b.l.Generations()[0]
+	fsys := &huge{FS: disk, name: segmentFile(first.Generation), size: 1 << 50}
+	h, err := wal.Find(fsys, logDir, wal.FindOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys.read = 0
+	last := wal.LSN(0)
+	if err := h.Remains(first.Generation, 0, func(g *wal.Stored, sound bool) bool { last = g.LSN; return sound }); err != nil {
+		t.Fatal(err)
+	}
+	if last != first.LastLSN || fsys.read > 2*wal.MinGenerationBytes {
+		t.Errorf("found groups up to %d, want %d; read %d bytes", last, first.LastLSN, fsys.read)
+	}
+}
+
 // failing is a file system on which asking about files, or reading beyond the
 // first entries, fails.
 type failing struct {

@@ -65,7 +65,8 @@ func (h *History) EndAt(lsn LSN) (End, error) {
 // generation, whatever is damaged before and between them, until it returns
 // false. A header must be whole to be found. Of a group whose content is not,
 // sound is false and it has the records before the first that cannot be told;
-// their bytes may be wrong. The group is valid until yield returns.
+// their bytes may be wrong. A group may be kept; as long as it is, the generation
+// stays in memory.
 //
 // What is found proves nothing about order: it is for saying what was lost.
 func (h *History) Remains(generation uint32, offset int64, yield func(g *Stored, sound bool) bool) error {
@@ -129,7 +130,8 @@ func remaining(h *header, data []byte, start int) (g *Stored, sound bool) {
 	return g, sound
 }
 
-// whole reads the segment file of a generation, linked or not.
+// whole reads the segment file of a generation, linked or not, as far as the log
+// can have written it.
 func (h *History) whole(generation uint32) ([]byte, error) {
 	f, err := h.fs.OpenFile(segmentPath(h.dir, generation), os.O_RDONLY, 0)
 	if err != nil {
@@ -140,7 +142,13 @@ func (h *History) whole(generation uint32) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read generation %d: %w", generation, err)
 	}
-	data := make([]byte, size)
+	first := make([]byte, min(size, birthEntryBytes))
+	if err := readFull(f, first, 0); err != nil {
+		return nil, fmt.Errorf("read generation %d: %w", generation, err)
+	}
+	s := scanner{data: first, store: h.Store, generation: generation}
+	_, _ = s.next() // without a birth it may be as long as any
+	data := make([]byte, s.birth.within(size))
 	if err := readFull(f, data, 0); err != nil {
 		return nil, fmt.Errorf("read generation %d: %w", generation, err)
 	}
