@@ -14,12 +14,17 @@ import (
 // remains is what a group behind the damage says, as far as a list of losses
 // needs it.
 type remains struct {
-	lsn        wal.LSN
+	place
+	lsn       wal.LSN
+	sound     bool
+	now, wall state.Millis // log and wall time
+	records   []wal.Record
+}
+
+// place is where a group stands.
+type place struct {
 	generation uint32
 	offset     int64
-	sound      bool
-	now, wall  state.Millis // log and wall time
-	records    []wal.Record
 }
 
 // behind reads what stands in the log behind the branch's end, says which jobs
@@ -32,23 +37,24 @@ func (r *repairer) behind(b *branch) error {
 	if !cut && len(r.fs.hidden) == 0 {
 		return nil
 	}
-	groups, err := r.remains(b.end.LSN)
-	if err != nil || len(groups) == 0 {
+	var l *losses
+	newest := wal.LSN(0)
+	err := r.remains(b.end.LSN, func(g *remains) (err error) {
+		if l == nil {
+			l, err = newLosses(b.state)
+		}
+		newest = max(newest, g.lsn)
+		for i := 0; err == nil && i < len(g.records); i++ {
+			l.record(g, g.records[i])
+		}
+		return err
+	})
+	if err != nil || l == nil {
 		return err
 	}
 	for i := range r.done.Damage {
 		if lost := &r.done.Damage[i]; lost.First > b.end.LSN {
-			lost.Last = max(lost.First, groups[len(groups)-1].lsn)
-		}
-	}
-	scratch, err := copyOf(b.state)
-	if err != nil {
-		return err
-	}
-	l := losses{scratch: scratch, queues: map[state.QueueID]string{}, lost: map[state.Slot]int{}, finished: map[state.Slot]bool{}}
-	for _, g := range groups {
-		for _, rec := range g.records {
-			l.record(g, rec)
+			lost.Last = max(lost.First, newest)
 		}
 	}
 	for _, job := range l.jobs {
@@ -78,40 +84,40 @@ func (r *repairer) extend(b *branch) error {
 	if len(r.done.Damage) == 0 {
 		return nil
 	}
-	groups, err := r.remains(b.end.LSN)
-	if err != nil {
-		return err
-	}
 	// First on a copy: a group whose records do not fit must not be half applied.
 	scratch, err := copyOf(b.state)
 	if err != nil {
 		return err
 	}
 	last := b.end.LSN
-	var fitting []remains
-	for _, g := range groups {
-		if g.lsn != last+1 || !g.sound || !r.isHistory(g) || g.apply(scratch) != nil {
-			continue
+	fits := map[place]bool{}
+	err = r.remains(b.end.LSN, func(g *remains) error {
+		if g.lsn == last+1 && g.sound && r.isHistory(g) && g.apply(scratch) == nil {
+			last = g.lsn
+			fits[g.place] = true
 		}
-		last = g.lsn
-		fitting = append(fitting, g)
+		return nil
+	})
+	if err != nil || len(fits) == 0 {
+		return err
 	}
-	for _, g := range fitting {
+	return r.remains(b.end.LSN, func(g *remains) error {
+		if !fits[g.place] {
+			return nil
+		}
 		if err := g.apply(b.state); err != nil {
 			return err
 		}
-		if b.end, err = r.src.looseEnd(g.lsn, int64(g.now), int64(g.wall)); err != nil {
-			return err
-		}
-		b.end = timed(b.end, b.state)
-	}
-	return nil
+		end, err := r.src.looseEnd(g.lsn, int64(g.now), int64(g.wall))
+		b.end = timed(end, b.state)
+		return err
+	})
 }
 
 // isHistory says that a group stands in a linked generation, not behind what the
 // link of the next one counts, or in a later one whose first entries are
 // damaged.
-func (r *repairer) isHistory(g remains) bool {
+func (r *repairer) isHistory(g *remains) bool {
 	linked := r.src.history.Linked
 	if i := r.src.linked(g.generation); i >= 0 {
 		return g.offset < linked[i].Length
@@ -130,37 +136,37 @@ func (g *remains) apply(st *state.State) error {
 	return nil
 }
 
-// remains collects the groups behind an LSN from all generations, in order.
-func (r *repairer) remains(after wal.LSN) (groups []remains, err error) {
+// remains calls visit for the groups behind an LSN in all generations, in order. It
+// has one generation in memory at a time, and visit keeps nothing of a group.
+func (r *repairer) remains(after wal.LSN, visit func(*remains) error) error {
 	numbers, err := generationNumbers(r.fs.FS, r.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.fs.lifted = true
-	defer func() { r.fs.lifted = false }()
+	slices.Sort(numbers)
 	for _, number := range numbers {
+		var groups []remains
+		r.fs.lifted = true
 		err := r.src.history.Remains(number, 0, func(g *wal.Stored, sound bool) bool {
 			if g.LSN > after {
 				groups = append(groups, remains{
-					g.LSN, g.Generation, g.Offset, sound, state.Millis(g.LogTime), state.Millis(g.WallTime), cloneRecords(g.Records),
+					place{g.Generation, g.Offset}, g.LSN, sound, state.Millis(g.LogTime), state.Millis(g.WallTime), g.Records,
 				})
 			}
 			return true
 		})
+		r.fs.lifted = false
 		if _, damaged := errors.AsType[*wal.CorruptError](err); err != nil && !damaged && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+			return err
+		}
+		slices.SortStableFunc(groups, func(a, b remains) int { return cmp.Compare(a.lsn, b.lsn) })
+		for i := range groups {
+			if err := visit(&groups[i]); err != nil {
+				return err
+			}
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b remains) int { return cmp.Compare(a.lsn, b.lsn) })
-	return groups, nil
-}
-
-func cloneRecords(records []wal.Record) []wal.Record {
-	out := slices.Clone(records)
-	for i := range out {
-		out[i].Head, out[i].Body = bytes.Clone(out[i].Head), bytes.Clone(out[i].Body)
-	}
-	return out
+	return nil
 }
 
 // losses follows the lost part of a log.
@@ -174,7 +180,12 @@ type losses struct {
 	finished map[state.Slot]bool      // whose job of before the damage is over
 }
 
-func (l *losses) record(g remains, rec wal.Record) {
+func newLosses(st *state.State) (*losses, error) {
+	scratch, err := copyOf(st)
+	return &losses{scratch: scratch, queues: map[state.QueueID]string{}, lost: map[state.Slot]int{}, finished: map[state.Slot]bool{}}, err
+}
+
+func (l *losses) record(g *remains, rec wal.Record) {
 	var r state.Record
 	if _, err := state.Decode(rec.Head, &r); err != nil {
 		return
@@ -203,17 +214,17 @@ func (l *losses) over(slot state.Slot, sound bool) {
 		return
 	}
 	if i, ok := l.lost[slot]; ok {
-		l.jobs[i].Slot = 0
+		l.jobs[i].Slot, l.jobs[i].Body = 0, nil
 		delete(l.lost, slot)
 		return
 	}
 	l.finished[slot] = true
 }
 
-func (l *losses) enqueue(g remains, r *state.Record, rec wal.Record) {
+func (l *losses) enqueue(g *remains, r *state.Record, rec wal.Record) {
 	job := LostJob{
 		Slot: r.Slot, Queue: l.queues[r.Queue], Enqueued: r.Born, Priority: r.Priority, Tries: r.Tries,
-		Body: rec.Body, Overhead: int(r.Overhead), Why: "it stood behind the damage",
+		Body: bytes.Clone(rec.Body), Overhead: int(r.Overhead), Why: "it stood behind the damage",
 	}
 	if job.Queue == "" {
 		job.Queue = keyOf(l.scratch, r.Queue)

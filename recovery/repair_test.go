@@ -3,9 +3,11 @@ package recovery_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -305,6 +307,55 @@ func TestCrashInRepair(t *testing.T) {
 			}
 			must(t, store.Close())
 		}
+	}
+}
+
+// heapAtOpen notes how much memory is in use when every tenth file of the log is
+// opened.
+type heapAtOpen struct {
+	vfs.FS
+	most  uint64
+	opens int
+}
+
+func (h *heapAtOpen) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	if h.opens++; h.opens%10 == 0 && strings.Contains(name, "/log/") {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		h.most = max(h.most, m.HeapAlloc)
+	}
+	return h.FS.OpenFile(name, flag, perm)
+}
+
+// What stands behind the damage is not held in memory, but for the payloads of the
+// jobs that are lost.
+func TestRepairOfMuchLog(t *testing.T) {
+	disk := waltest.NewDisk()
+	w, err := openWorld(disk, "/store", 742, newPast())
+	must(t, err)
+	q, facts := w.queue("default/default/mail")
+	must(t, w.commit(facts...))
+	body := bytes.Repeat([]byte{'b'}, 7000)
+	logged := uint64(0)
+	for range 400 {
+		slot, _ := w.st.NextSlot()
+		must(t, w.commit(fact{state.Record{Kind: state.KindEnqueue, Slot: slot, Queue: q, Born: w.wall}, body}))
+		must(t, w.commit(fact{r: state.Record{Kind: state.KindDelete, Slot: slot, Cause: state.CauseDelete}}))
+		logged += uint64(len(body))
+	}
+	must(t, w.close())
+	flip("0000000004/00000000000000000001", 8*4000)(t, disk)
+	heap := &heapAtOpen{FS: disk}
+	must(t, second(recovery.Check(t0, recovery.CheckOptions{FS: heap, Dir: "/store"})))
+	before := heap.most
+	done, err := recovery.Repair(t0, recovery.RepairOptions{FS: heap, Dir: "/store", DryRun: true})
+	must(t, err)
+	if len(done.Damage) != 1 || done.Damage[0].Last < 700 {
+		t.Fatalf("got %+v, want much log behind one damage", done)
+	}
+	if more := heap.most - min(before, heap.most); more > logged/4 {
+		t.Errorf("%d bytes more than a check holds, of %d in the log", more, logged)
 	}
 }
 
