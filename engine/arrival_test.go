@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"pawl/engine"
+	"pawl/wal/waltest"
 )
 
 // What is noted of an enqueue is the time beside the disk: once without the write
 // of its own group only, once without that of the group before, too.
 func TestEnqueueLessItsSyncs(t *testing.T) {
-	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *hangingFS) {
+	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *waltest.Hanging) {
 		noted := func() (own, all float64, n uint64) {
 			h := s.e.Histograms()
 			return h.LessOwnSync.Sum, h.LessAllSyncs.Sum, h.LessOwnSync.Count
@@ -34,7 +35,7 @@ func TestEnqueueLessItsSyncs(t *testing.T) {
 		came := e.Arrived()
 		time.Sleep(3 * time.Millisecond)
 		lsn := enqueue()
-		release := disk.hang()
+		release := disk.Hang("datasync")
 		time.AfterFunc(50*time.Millisecond, release)
 		if err := e.Wait(lsn); err != nil {
 			t.Fatal(err)
@@ -46,7 +47,7 @@ func TestEnqueueLessItsSyncs(t *testing.T) {
 		// It comes while another group has 30 ms to go, and its own takes none; so
 		// what it was answered after is somebody else's sync.
 		lsn = enqueue()
-		release = disk.hang()
+		release = disk.Hang("datasync")
 		leader := make(chan error, 1)
 		go func() { leader <- e.Wait(lsn) }()
 		synctest.Wait()
@@ -68,7 +69,7 @@ func TestEnqueueLessItsSyncs(t *testing.T) {
 		// which is remembered in the place of group 0.
 		for lsn < 256 {
 			lsn = enqueue()
-			release = disk.hang()
+			release = disk.Hang("datasync")
 			time.AfterFunc(10*time.Millisecond, release)
 			if err := e.Wait(lsn); err != nil {
 				t.Fatal(err)

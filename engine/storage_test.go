@@ -111,55 +111,12 @@ func TestFailureOfAQuietLog(t *testing.T) {
 	}
 }
 
-// hangingFS is a file system whose datasyncs wait while it hangs.
-type hangingFS struct {
-	vfs.FS
-	mu   sync.Mutex
-	gate chan struct{} // nil: it does not hang
-}
-
-func (h *hangingFS) hang() (release func()) {
-	gate := make(chan struct{})
-	h.mu.Lock()
-	h.gate = gate
-	h.mu.Unlock()
-	return func() {
-		h.mu.Lock()
-		h.gate = nil
-		h.mu.Unlock()
-		close(gate)
-	}
-}
-
-func (h *hangingFS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
-	f, err := h.FS.OpenFile(name, flag, perm)
-	if err != nil {
-		return nil, err
-	}
-	return &hangingFile{f, h}, nil
-}
-
-type hangingFile struct {
-	vfs.File
-	h *hangingFS
-}
-
-func (f *hangingFile) Datasync() error {
-	f.h.mu.Lock()
-	gate := f.h.gate
-	f.h.mu.Unlock()
-	if gate != nil {
-		<-gate
-	}
-	return f.File.Datasync()
-}
-
 // onHangingDisk is inBubble on a disk that can hang. There are no idle marks: one
 // that waits for a lock would stop the bubble's clock.
-func onHangingDisk(t *testing.T, opt engine.Options, test func(t *testing.T, s *shop, disk *hangingFS)) {
+func onHangingDisk(t *testing.T, opt engine.Options, test func(t *testing.T, s *shop, disk *waltest.Hanging)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		disk := &hangingFS{FS: waltest.NewDisk()}
+		disk := &waltest.Hanging{FS: waltest.NewDisk()}
 		s := &shop{t: t, fs: disk, dir: "data", opt: opt, log: wal.Options{GenerationBytes: 64 << 10, IdleAfter: 1000 * time.Hour}}
 		s.open()
 		defer s.close()
@@ -170,9 +127,9 @@ func onHangingDisk(t *testing.T, opt engine.Options, test func(t *testing.T, s *
 // Close gives up on a disk that hangs. The directory stays locked: the write that
 // is under way may reach it yet.
 func TestCloseOnHangingDisk(t *testing.T) {
-	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *hangingFS) {
+	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *waltest.Hanging) {
 		s.enqueue("mail", "acknowledged")
-		release := disk.hang()
+		release := disk.Hang("datasync")
 		led := make(chan error, 1)
 		go func() { led <- s.e.Do(&engine.Enqueue{Queue: key("mail"), Payload: []byte("hangs")}) }()
 		synctest.Wait()
@@ -195,8 +152,8 @@ func TestCloseOnHangingDisk(t *testing.T) {
 		}
 	})
 	// One that answers in time was only slow: the log ends with its mark.
-	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *hangingFS) {
-		release := disk.hang()
+	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *waltest.Hanging) {
+		release := disk.Hang("datasync")
 		go s.e.Do(&engine.Enqueue{Queue: key("mail"), Payload: []byte("slow")})
 		synctest.Wait()
 		time.AfterFunc(15*time.Second, release)
@@ -212,9 +169,9 @@ func TestCloseOnHangingDisk(t *testing.T) {
 // A disk that hangs lets nobody but the leader wait for more than ten seconds,
 // bounds what waits for it, and lets everything go on when it answers.
 func TestHungDisk(t *testing.T) {
-	onHangingDisk(t, engine.Options{MaxPending: 50}, func(t *testing.T, s *shop, disk *hangingFS) {
+	onHangingDisk(t, engine.Options{MaxPending: 50}, func(t *testing.T, s *shop, disk *waltest.Hanging) {
 		s.enqueue("mail", "before")
-		release := disk.hang()
+		release := disk.Hang("datasync")
 		leader := make(chan error, 1)
 		go func() { leader <- s.e.Do(&engine.Enqueue{Queue: key("mail"), Payload: []byte("leader")}) }()
 		synctest.Wait()
@@ -272,14 +229,14 @@ func TestHungDisk(t *testing.T) {
 // millisecond after the other is ready at once, all in the group behind the commit
 // under way, and replay gives every record the time it had.
 func TestTimeGoesOnBesideTheDisk(t *testing.T) {
-	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *hangingFS) {
+	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *waltest.Hanging) {
 		const jobs = 20
 		for i := range jobs {
 			s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("later"), Delay: state.Millis(10 + i)})
 		}
 		s.must(&engine.Enqueue{Queue: key("mail"), Payload: []byte("kept"), Delay: 1000})
 		groups := s.e.Numbers().Groups
-		release := disk.hang()
+		release := disk.Hang("datasync")
 		leader := make(chan error, 1)
 		go func() { leader <- s.e.Do(&engine.Enqueue{Queue: key("mail"), Payload: []byte("leader")}) }()
 		synctest.Wait()
@@ -312,12 +269,12 @@ func TestTimeGoesOnBesideTheDisk(t *testing.T) {
 // Who gives up on a disk that hangs leaves nothing behind when it answers again:
 // no job leased to nobody, and no generation held for a body that nobody reads.
 func TestGivingUpLeavesNothing(t *testing.T) {
-	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *hangingFS) {
+	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *waltest.Hanging) {
 		for _, payload := range []string{"one", "two", "three"} {
 			s.enqueue("mail", payload)
 		}
 		id := s.enqueue("other", "seen")
-		release := disk.hang()
+		release := disk.Hang("datasync")
 		leader := make(chan error, 1)
 		go func() { leader <- s.e.Do(&engine.Drain{On: false}, &engine.Enqueue{Queue: key("busy")}) }()
 		synctest.Wait()

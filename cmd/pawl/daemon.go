@@ -266,7 +266,7 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 		verify = -1 // 0 is recovery's default there, none here
 	}
 	store, err := recovery.Open(ctx, recovery.Options{
-		Dir: c.Dir, Existing: c.Existing, VerifyBodies: verify, Progress: d.progress, Log: d.log,
+		FS: d.env.store, Dir: c.Dir, Existing: c.Existing, VerifyBodies: verify, Progress: d.progress, Log: d.log,
 	})
 	if err != nil {
 		return nil, withExit(recovery.ExitCode(err), fmt.Errorf("open %s: %w", c.Dir, err))
@@ -288,7 +288,7 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 		Logger:           d.log,
 	}, engine.Start{
 		State: store.State, Log: log, End: store.End,
-		Dir: store.Dir, LogDir: store.LogDir(), SnapshotDir: store.SnapshotDir(),
+		FS: d.env.store, Dir: store.Dir, LogDir: store.LogDir(), SnapshotDir: store.SnapshotDir(),
 		Store: store.Identity.ID, History: store.Identity.History,
 		Files: []string{"STORE"}, Recovered: store.Report.Took, Release: store,
 	})
@@ -301,7 +301,7 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 	}
 	d.admin.SetEngine(e)
 	if !c.Ephemeral {
-		d.scrubber.Store(&recovery.Scrubber{Dir: store.Dir, Identity: store.Identity, Found: d.rot})
+		d.scrubber.Store(&recovery.Scrubber{FS: d.env.store, Dir: store.Dir, Identity: store.Identity, Found: d.rot})
 	}
 	if err := d.limitEngine(e); err != nil {
 		return nil, withExit(exitConfig, err)
@@ -316,7 +316,7 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 
 func (d *daemon) walOptions(dir string) wal.Options {
 	c := d.config
-	o := wal.Options{Dir: dir, GenerationBytes: int(c.GenerationSize), Notify: d.logRoom}
+	o := wal.Options{FS: d.env.store, Dir: dir, GenerationBytes: int(c.GenerationSize), Notify: d.logRoom}
 	switch {
 	case c.Sync < 0:
 		o.Sync = wal.SyncNever

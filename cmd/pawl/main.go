@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"pawl/config"
+	"pawl/internal/vfs"
 )
 
 func main() {
@@ -38,6 +39,7 @@ type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	lookup         func(name string) (string, bool) // environment variables
+	store          vfs.FS                           // where the daemon's data lies; nil is the system's
 }
 
 func processEnv() *env {
