@@ -2,6 +2,7 @@ package acl_test
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +26,8 @@ func TestRulesMakeTheSameUserAgain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: its rules %q: %v", rules, u.Rules(), err)
 		}
-		if got, want := again.String(), u.String(); got != want {
-			t.Errorf("%q: got %q, want %q", rules, got, want)
+		if !reflect.DeepEqual(again, u) {
+			t.Errorf("%q: got %+v, want %+v", rules, again, u)
 		}
 	}
 }
@@ -110,6 +111,7 @@ func TestMatch(t *testing.T) {
 		{"[c-a]", "b", true}, {"[a", "a", true}, {"[a", "b", false}, {"[]", "a", false}, {"[a-]", "-", true},
 		{`\*`, "*", true}, {`\*`, "a", false}, {`\`, `\`, true}, {`[\]]`, "]", true},
 		{"a*a*a*b", "aaaaaaaaaaaaab", true}, {"mail/*", "mail/a/b", true}, {"[", "", false},
+		{"[", "a", false}, {"[a-", "-", true}, {"[a-", "b", false}, {`[\`, `\`, true}, {`[\`, "a", false},
 	} {
 		if got := acl.Match(c.pattern, []byte(c.name)); got != c.want {
 			t.Errorf("Match(%q, %q): got %v, want %v", c.pattern, c.name, got, c.want)
