@@ -245,7 +245,7 @@ func (l *lab) account(r record.Run, text string) error {
 var numbers = map[string]string{
 	"kill": "2c", "calls": "2c", "orders": "2c",
 	"trace": "3a", "power": "3b", "disk": "3b", "lie": "3b", "sick": "3c",
-	"histories": "5", "full": "5", "files": "5", "trickle": "5", "clock": "5", "pause": "5", "unique": "5", "multi": "5", "http": "5", "delayed": "5", "masses": "5", "leases": "5",
+	"histories": "5", "full": "5", "files": "5", "memory": "5", "trickle": "5", "clock": "5", "pause": "5", "unique": "5", "multi": "5", "http": "5", "delayed": "5", "masses": "5", "leases": "5",
 	"churn": "7", "soak": "7",
 	"hostile": "8", "door": "8", "attacks": "8", "crowd": "8",
 }

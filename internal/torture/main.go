@@ -49,6 +49,7 @@ func layers() []layer {
 		{"full", "a disk that fills up, and has space again", runFull},
 		{"files", "no file can be opened for a while", runFiles},
 		{"orders", "SIGKILL while the daemon reloads, and carries out CONFIG SET and DRAIN", runOrders},
+		{"memory", "less memory than it needs, at work and at a start", runMemory},
 		{"trickle", "sockets that take few bytes at a time, and calls that are interrupted", runTrickle},
 		{"clock", "a wall clock that jumps", runClock},
 		{"pause", "a daemon stopped for longer than leases last", runPause},

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -435,18 +436,27 @@ func Port(seed uint64) (string, error) {
 	return "", errors.New("no free port")
 }
 
-// tail keeps the last bytes written to it.
+// tail keeps the last bytes written to it, and how a crash of the Go runtime began:
+// its goroutines would push that out.
 type tail struct {
-	mu  sync.Mutex
-	buf []byte
+	mu    sync.Mutex
+	buf   []byte // guarded by mu
+	crash []byte // guarded by mu; the line
 }
 
 const tailBytes = 8 << 10
+
+// crashed is the first line of a crash of the runtime, or of the C library's part
+// of it.
+var crashed = regexp.MustCompile(`(?m)^(fatal error|runtime/cgo): .*\n`)
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = append(t.buf, p...)
+	if t.crash == nil {
+		t.crash = bytes.Clone(crashed.Find(t.buf))
+	}
 	if len(t.buf) > 2*tailBytes {
 		t.buf = append(t.buf[:0], t.buf[len(t.buf)-tailBytes:]...)
 	}
@@ -456,5 +466,9 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return string(t.buf[max(0, len(t.buf)-tailBytes):])
+	last := t.buf[max(0, len(t.buf)-tailBytes):]
+	if bytes.Contains(last, t.crash) {
+		return string(last)
+	}
+	return string(t.crash) + "…\n" + string(last)
 }
