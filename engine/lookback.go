@@ -51,16 +51,17 @@ type JobHistory struct {
 
 // Bounds of one JobHistory.
 const (
-	lookbackBytes  = 256 << 20
-	lookbackEvents = 1000
+	lookbackBytes  = 256 << 20 // but one generation is read, however large
+	lookbackEvents = 1000      // it ends behind the group with the last of them
 )
 
 // JobHistory looks a job up in the log, from group from on; 0 is from its
-// enqueue. It shows what a reply could, reads at most 256 MiB and gives at most
-// 1,000 events, at half of the speed it could, one call at a time. A job that
-// never was, or whose time has gone from the log, has no events. Where the log is
-// damaged there is a gap, and of a job that is over nothing behind it: the slot may
-// have had another since.
+// enqueue. It shows what a reply could, reads at most 256 MiB, or one generation,
+// and ends with the group that has the 1,000th event; Next says where to go on. It
+// takes half of the speed it could, one call at a time. A job that never was, or
+// whose time has gone from the log, has no events. Where the log is damaged there is
+// a gap, and of a job that is over nothing behind it: the slot may have had another
+// since.
 func (e *Engine) JobHistory(ctx context.Context, id state.JobID, from LSN) (JobHistory, error) {
 	select {
 	case e.lookbacks <- struct{}{}:
@@ -187,7 +188,7 @@ func (l *lookback) read(ctx context.Context, log *wal.Log, from LSN) error {
 		if i+1 < len(infos) && infos[i+1].FirstLSN <= from {
 			continue
 		}
-		if l.bytes >= lookbackBytes || l.events >= lookbackEvents {
+		if l.bytes > 0 && l.bytes+info.Length > lookbackBytes {
 			l.next = info.FirstLSN
 			return nil
 		}
@@ -237,12 +238,19 @@ func (l *lookback) generation(history *wal.History, number uint32, from LSN) (ov
 		}
 		l.seen = g.LSN
 		for i, stored := range g.Records {
+			if slot := state.SlotOf(stored.Head); slot != 0 && slot != l.id.Slot() {
+				continue // nearly all: half of the search would be decoding them
+			}
 			if _, err := state.Decode(stored.Head, &rec); err != nil {
 				return false, fmt.Errorf("group %d: %w", g.LSN, err)
 			}
 			l.record(&rec, g, i)
 		}
 		if g.LSN == l.end {
+			return true, nil
+		}
+		if l.events >= lookbackEvents {
+			l.next = g.LSN + 1
 			return true, nil
 		}
 	}

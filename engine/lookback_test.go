@@ -344,3 +344,31 @@ func TestJobHistoryBehindATwin(t *testing.T) {
 		}
 	})
 }
+
+// A history ends behind its 1,000th event, in the middle of a generation too, and
+// goes on from where it says.
+func TestJobHistoryOfManyEvents(t *testing.T) {
+	s := &shop{t: t, fs: waltest.NewDisk(), dir: "data", log: wal.Options{GenerationBytes: 1 << 20}}
+	s.open()
+	defer s.close()
+	id := s.enqueue("mail", "x")
+	d := s.fetch("mail", 60_000)
+	const extends = 2500
+	for range extends {
+		s.must(&engine.Extend{Lease: d.Lease, LeaseMs: 60_000})
+	}
+	var got []int
+	for from := engine.LSN(0); ; {
+		h, err := s.e.JobHistory(t.Context(), id, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, len(h.Events))
+		if from = h.Next; from == 0 {
+			break
+		}
+	}
+	if want := []int{1000, 1000, extends + 2 - 2000}; !slices.Equal(got, want) {
+		t.Errorf("got %v events, want %v", got, want)
+	}
+}

@@ -109,6 +109,26 @@ func TestRecordBytes(t *testing.T) {
 	}
 }
 
+// SlotOf says what Decode says, of all kinds that are about one job; and nothing of
+// what has no slot, or none that is whole.
+func TestSlotOf(t *testing.T) {
+	for _, tt := range records {
+		want := tt.r.Slot
+		switch tt.r.Kind {
+		case state.KindRange, state.KindWallRange, state.KindKeyRange:
+			want = 0
+		}
+		if got := state.SlotOf(unhex(t, tt.hex)); got != want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, want)
+		}
+	}
+	for _, head := range []string{"", "00", "00 07", "03", "03 80", "03 8080808010", "ff 07"} {
+		if got := state.SlotOf(unhex(t, head)); got != 0 {
+			t.Errorf("%q: got %d", head, got)
+		}
+	}
+}
+
 // Every beginning of a record is refused, and so is every record with a byte too
 // many, unless a body follows it.
 func TestRecordCut(t *testing.T) {
