@@ -27,6 +27,7 @@ type Config struct {
 	Sync             Sync          // when the log is synced
 	GenerationSize   Bytes         // of the log's files
 	SnapshotBytes    Bytes         // log written between two snapshots
+	SnapshotRate     Bytes         // a second that the writer of a snapshot writes or reads back; 0 is no limit
 	SnapshotInterval time.Duration // between two snapshots, if anything changed; 0 is by bytes only
 	Keep             time.Duration // how long finished log stays for point-in-time restore; 0 is not at all
 	VerifyBodies     Bytes         // bodies up to this total are verified at start

@@ -30,7 +30,7 @@ func (o Option) Env() string { return "PAWL_" + strings.ToUpper(o.Key()) }
 var reloadable = map[string]bool{
 	"max-memory": true, "max-disk": true, "max-clients": true, "max-buffers": true, "max-waiters": true,
 	"idle-timeout": true, "password-file": true, "admin-host-names": true, "log-level": true,
-	"snapshot-bytes": true, "snapshot-interval": true, "keep": true, "scrub-rate": true, "metrics-queues": true,
+	"snapshot-bytes": true, "snapshot-rate": true, "snapshot-interval": true, "keep": true, "scrub-rate": true, "metrics-queues": true,
 }
 
 // define makes the flags of all options in fs, with their defaults in c.
@@ -46,6 +46,8 @@ func define(fs *pflag.FlagSet, c *Config) {
 	fs.Var(&c.GenerationSize, "generation-size", "size of the log's files")
 	c.SnapshotBytes = 64 << 20
 	fs.Var(&c.SnapshotBytes, "snapshot-bytes", "write a snapshot after this much log")
+	c.SnapshotRate = 64 << 20
+	fs.Var(&c.SnapshotRate, "snapshot-rate", "write it, and read it back, at this many bytes a second while the log leaves time for that; 0 is as fast as it can")
 	fs.DurationVar(&c.SnapshotInterval, "snapshot-interval", 15*time.Minute, "and after this long, if anything changed; 0 is by bytes only")
 	fs.DurationVar(&c.Keep, "keep", 0, "keep finished log this long, for restore to a point in time")
 	c.VerifyBodies = 1 << 30

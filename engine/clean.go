@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -102,18 +103,19 @@ func (k *keeper) empty(generation uint32) bool {
 		}
 		from = next
 		if !e.full.Load() {
-			k.sleep(cleanRest * time.Since(began))
+			sleep(k.ctx, cleanRest*time.Since(began))
 		}
 	}
 	return false
 }
 
-func (k *keeper) sleep(d time.Duration) {
+// sleep returns after d, or when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-k.ctx.Done():
+	case <-ctx.Done():
 	}
 }
 

@@ -180,7 +180,7 @@ func New(opt Options, start Start) (*Engine, error) {
 	e.flush = time.AfterFunc(time.Hour, e.flushOpen)
 	e.limits.set(Limits{
 		MaxWaiters: opt.MaxWaiters, MaxMemory: opt.MaxMemory, MaxDisk: opt.MaxDisk,
-		SnapshotBytes: opt.SnapshotBytes, SnapshotInterval: opt.SnapshotInterval, Keep: opt.Keep,
+		SnapshotBytes: opt.SnapshotBytes, SnapshotRate: opt.SnapshotRate, SnapshotInterval: opt.SnapshotInterval, Keep: opt.Keep,
 	})
 	e.keeper.init(e)
 	if err := e.begin(); err != nil {

@@ -30,10 +30,15 @@ type Options struct {
 	MaxDisk int64
 
 	// SnapshotBytes is how many bytes of log are written between snapshots, or an
-	// eighth of the last snapshot where that is more. Default 256 MiB. SnapshotInterval, when not 0, makes one that often if
-	// anything was written at all.
+	// eighth of the last snapshot where that is more. Default 256 MiB.
+	// SnapshotInterval, when not 0, makes one that often if anything was written at
+	// all.
 	SnapshotBytes    int64
 	SnapshotInterval time.Duration
+	// SnapshotRate is how many bytes a second of a snapshot, a backup's too, are
+	// written, and then read back, as long as the log does not grow by SnapshotBytes
+	// meanwhile. 0 is as fast as the disk takes them.
+	SnapshotRate int64
 	// Keep is how long a generation of the log stays after nothing needs it any
 	// more. Default 0.
 	Keep time.Duration
@@ -83,7 +88,7 @@ func (o Options) validate() error {
 		return fmt.Errorf("max payload is not within 1 to %d bytes", maxPayload)
 	case o.MaxQueues < 1, o.MaxGroups < 1, o.MaxCrons < 1, o.MaxMeta < 1, o.MaxWaiters < 1, o.MaxPending < 1, o.MaxPendingBytes < 1:
 		return errors.New("a limit is not positive")
-	case o.MaxMemory < 0, o.MaxDisk < 0, o.SnapshotBytes < 0, o.SnapshotInterval < 0, o.Keep < 0:
+	case o.MaxMemory < 0, o.MaxDisk < 0, o.SnapshotBytes < 0, o.SnapshotRate < 0, o.SnapshotInterval < 0, o.Keep < 0:
 		return errors.New("a limit is negative")
 	}
 	return nil

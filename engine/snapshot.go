@@ -88,7 +88,7 @@ func snapshotEvery(snapshotBytes, newest int64) int64 { return max(snapshotBytes
 // before, cleaning leaves twice what is alive, and half as much again while it is
 // being carried. Two generations are made ahead, and two are not full or not yet
 // dropped. What Limits.Keep and backups hold comes on top, and what is written
-// while a snapshot is.
+// while a snapshot is: another snapshotEvery at most, if the disk keeps up.
 func DiskBound(live, snapshot, snapshotBytes, generation int64) int64 {
 	return live*5/2 + 2*snapshot + 2*snapshotEvery(snapshotBytes, snapshot) + 4*generation
 }
@@ -143,9 +143,7 @@ func (k *keeper) snapshot() error {
 		return err
 	}
 	since := k.sinceSnapshot.Swap(0)
-	file, err := snapshot.Write(k.ctx, e.fs, e.start.SnapshotDir, view, meta, func(ctx context.Context) error {
-		return e.waitDurable(ctx, LSN(meta.LSN))
-	})
+	file, err := snapshot.Write(k.ctx, e.fs, e.start.SnapshotDir, view, meta, e.beside(&meta))
 	release()
 	if err != nil {
 		k.sinceSnapshot.Add(since)

@@ -42,8 +42,8 @@ func (src *source) fork(ctx context.Context, to string, b branch) error {
 	}
 	view := b.state.View()
 	defer b.state.Release(view)
-	durable := func(context.Context) error { return nil } // the log is closed
-	if _, err := snapshot.Write(ctx, src.fs, SnapshotDir(to), view, meta, durable); err != nil {
+	closed := snapshot.Beside{Durable: func(context.Context) error { return nil }}
+	if _, err := snapshot.Write(ctx, src.fs, SnapshotDir(to), view, meta, closed); err != nil {
 		return err
 	}
 	id := src.identity

@@ -44,7 +44,7 @@ func (w words) WriteTo(to io.Writer) (int64, error) {
 
 func written(t *testing.T, disk *waltest.Disk, v io.WriterTo, m snapshot.Meta) {
 	t.Helper()
-	_, err := snapshot.Write(t0, disk, "/store/snapshots", v, m, func(context.Context) error { return nil })
+	_, err := snapshot.Write(t0, disk, "/store/snapshots", v, m, snapshot.Beside{Durable: func(context.Context) error { return nil }})
 	must(t, err)
 }
 

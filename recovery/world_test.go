@@ -226,7 +226,7 @@ func (w *world) snapshot() error {
 		LogTime: w.st.Now(), Wall: w.wall,
 		Jobs: counts.Jobs[1] + counts.Jobs[2] + counts.Jobs[3] + counts.Jobs[4],
 	}
-	durable := func(context.Context) error { return nil } // every commit is
+	durable := snapshot.Beside{Durable: func(context.Context) error { return nil }} // every commit is
 	_, err := snapshot.Write(context.Background(), w.fs, w.store.SnapshotDir(), view, meta, durable)
 	return err
 }

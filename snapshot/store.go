@@ -33,9 +33,9 @@ const (
 	// readSize is how much is read at once.
 	readSize = 1 << 20
 
-	// syncEvery bounds the bytes that wait in the page cache, so that the sync
-	// at the end does not stall the log's.
-	syncEvery = 8 << 20
+	// syncEvery bounds the bytes that wait in the page cache: while they are
+	// synced, the log's syncs wait for the same disk.
+	syncEvery = 2 << 20
 )
 
 // File is a snapshot in its place.
@@ -58,30 +58,45 @@ func parseName(name string) (lsn uint64, ok bool) {
 	return lsn, err == nil && Name(lsn) == name
 }
 
+// Beside is what Write needs of the log that it writes beside.
+type Beside struct {
+	// Durable returns nil once Meta.LSN is durable in the log; a snapshot that is
+	// ahead of the log would show at the next start what nobody was told.
+	Durable func(context.Context) error
+	// Pace, when not nil, is told of each piece of the file that was written, and
+	// later of each that was read back, and takes the time that should pass until
+	// the next. It returns when ctx ends.
+	Pace func(ctx context.Context, bytes int)
+}
+
+func (b Beside) pace(ctx context.Context, bytes int) {
+	if b.Pace != nil {
+		b.Pace(ctx, bytes)
+	}
+}
+
 // Write puts a snapshot of v into dir, which it makes if it is missing, and
-// returns when the file would survive a power loss. durable returns nil once
-// m.LSN is durable in the log; a snapshot that is ahead of the log would show
-// at the next start what nobody was told.
+// returns when the file would survive a power loss.
 //
 // After an error, or when ctx ends, nothing of the snapshot is left but, at
 // worst, a temporary file that Clean removes; where the last sync of a directory
 // failed, the snapshot is there, whole and ahead of nothing, but may be gone after
 // a power loss. The snapshots that were there are untouched; Prune removes those
 // that are not needed any more.
-func Write(ctx context.Context, fsys vfs.FS, dir string, v io.WriterTo, m Meta, durable func(context.Context) error) (File, error) {
+func Write(ctx context.Context, fsys vfs.FS, dir string, v io.WriterTo, m Meta, log Beside) (File, error) {
 	file := File{Path: filepath.Join(dir, Name(m.LSN)), LSN: m.LSN}
 	tmp := filepath.Join(dir, fmt.Sprintf("%020d%s", m.LSN, tmpSuffix))
 	err := func() (err error) {
 		if err := fsys.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		if file.Size, err = writeFile(ctx, fsys, tmp, v, m); err != nil {
+		if file.Size, err = writeFile(ctx, fsys, tmp, v, m, log); err != nil {
 			return err
 		}
-		if err := readBack(ctx, fsys, tmp, m); err != nil {
+		if err := readBack(ctx, fsys, tmp, m, log); err != nil {
 			return fmt.Errorf("read back: %w", err)
 		}
-		if err := durable(ctx); err != nil {
+		if err := log.Durable(ctx); err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -106,7 +121,7 @@ func Write(ctx context.Context, fsys vfs.FS, dir string, v io.WriterTo, m Meta, 
 }
 
 // writeFile writes and syncs a new file and returns its size.
-func writeFile(ctx context.Context, fsys vfs.FS, name string, v io.WriterTo, m Meta) (size int64, err error) {
+func writeFile(ctx context.Context, fsys vfs.FS, name string, v io.WriterTo, m Meta, log Beside) (size int64, err error) {
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
@@ -119,7 +134,7 @@ func writeFile(ctx context.Context, fsys vfs.FS, name string, v io.WriterTo, m M
 			err = closing
 		}
 	}()
-	e := newEncoder(&fileWriter{ctx: ctx, f: f}, m)
+	e := newEncoder(&fileWriter{ctx: ctx, f: f, log: log}, m)
 	if _, err := v.WriteTo(e); err != nil {
 		return 0, err
 	}
@@ -136,6 +151,7 @@ func writeFile(ctx context.Context, fsys vfs.FS, name string, v io.WriterTo, m M
 type fileWriter struct {
 	ctx    context.Context // of the one Write that owns this writer
 	f      vfs.File
+	log    Beside
 	offset int64
 	synced int64
 }
@@ -150,12 +166,13 @@ func (w *fileWriter) Write(p []byte) (int, error) {
 		err = w.f.Datasync()
 		w.synced = w.offset
 	}
+	w.log.pace(w.ctx, n)
 	return n, err
 }
 
 // readBack reads a file from the disk, not from memory, and finds what was
 // meant to be written.
-func readBack(ctx context.Context, fsys vfs.FS, name string, m Meta) error {
+func readBack(ctx context.Context, fsys vfs.FS, name string, m Meta, log Beside) error {
 	r, err := Open(fsys, name)
 	if err != nil {
 		return err
@@ -164,21 +181,24 @@ func readBack(ctx context.Context, fsys vfs.FS, name string, m Meta) error {
 	if r.Meta() != m {
 		return &DamageError{File: name, Offset: preambleLen, Want: fmt.Sprintf("%+v", m), Got: fmt.Sprintf("%+v", r.Meta())}
 	}
-	return drain(ctx, r)
+	return drain(ctx, r, log)
 }
 
 // drain reads to the end, which verifies everything.
-func drain(ctx context.Context, r io.Reader) error {
+func drain(ctx context.Context, r io.Reader, log Beside) error {
 	b := make([]byte, 32<<10)
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := r.Read(b); err == io.EOF {
+		n, err := r.Read(b)
+		if err == io.EOF {
 			return nil
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
+		log.pace(ctx, n)
 	}
 }
 
@@ -256,7 +276,7 @@ func Verify(ctx context.Context, fsys vfs.FS, path string) (Meta, error) {
 		return Meta{}, err
 	}
 	defer r.Close()
-	return r.Meta(), drain(ctx, r)
+	return r.Meta(), drain(ctx, r, Beside{})
 }
 
 // ReadMeta reads only the header. Errors are those of Open.

@@ -34,7 +34,7 @@ func metaAt(lsn uint64, wall state.Millis) snapshot.Meta {
 
 var errNotYet = errors.New("not durable")
 
-func durable(context.Context) error { return nil }
+var beside = snapshot.Beside{Durable: func(context.Context) error { return nil }}
 
 // newStore is a disk with a data directory that is durable.
 func newStore(t testing.TB) *waltest.Disk {
@@ -56,7 +56,7 @@ const dir = "/store/snapshots"
 
 func write(t testing.TB, disk *waltest.Disk, lsn uint64, wall state.Millis) snapshot.File {
 	t.Helper()
-	file, err := snapshot.Write(t.Context(), disk, dir, payload(random(1000)), metaAt(lsn, wall), durable)
+	file, err := snapshot.Write(t.Context(), disk, dir, payload(random(1000)), metaAt(lsn, wall), beside)
 	must(t, err)
 	return file
 }
@@ -106,7 +106,7 @@ func TestWriteCrashesAndFails(t *testing.T) {
 		} {
 			disk := before.Kill()
 			disk.Inject(fault)
-			_, err := snapshot.Write(t.Context(), disk, dir, payload(random(1000)), metaAt(9, 90), durable)
+			_, err := snapshot.Write(t.Context(), disk, dir, payload(random(1000)), metaAt(9, 90), beside)
 			if err == nil && disk.Ops() >= at && !disk.Crashed() {
 				continue // one of those whose failure changes nothing
 			}
@@ -141,10 +141,10 @@ func lsnsOf(t testing.TB, disk *waltest.Disk) []snapshot.File {
 func TestWriteWaitsForTheLog(t *testing.T) {
 	disk := newStore(t)
 	published := false
-	_, err := snapshot.Write(t.Context(), disk, dir, payload("x"), metaAt(7, 70), func(context.Context) error {
+	_, err := snapshot.Write(t.Context(), disk, dir, payload("x"), metaAt(7, 70), snapshot.Beside{Durable: func(context.Context) error {
 		published = len(lsns(t, disk)) > 0
 		return errNotYet
-	})
+	}})
 	if !errors.Is(err, errNotYet) || published {
 		t.Errorf("got %v, published before %v", err, published)
 	}
@@ -152,11 +152,11 @@ func TestWriteWaitsForTheLog(t *testing.T) {
 		t.Errorf("left %v", files)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = snapshot.Write(ctx, disk, dir, payload("x"), metaAt(7, 70), func(context.Context) error { cancel(); return nil })
+	_, err = snapshot.Write(ctx, disk, dir, payload("x"), metaAt(7, 70), snapshot.Beside{Durable: func(context.Context) error { cancel(); return nil }})
 	if !errors.Is(err, context.Canceled) || len(lsns(t, disk)) != 0 {
 		t.Errorf("got %v for an ended context", err)
 	}
-	if _, err = snapshot.Write(ctx, disk, dir, payload("x"), metaAt(7, 70), durable); !errors.Is(err, context.Canceled) {
+	if _, err = snapshot.Write(ctx, disk, dir, payload("x"), metaAt(7, 70), beside); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v for a context that had ended", err)
 	}
 }
@@ -179,7 +179,7 @@ func (d rotting) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, er
 func TestWriteReadsBack(t *testing.T) {
 	for _, bit := range []int64{0, 8 * 70, 8*128 + 3, 8 * 500} {
 		disk := newStore(t)
-		_, err := snapshot.Write(t.Context(), rotting{disk, bit}, dir, payload(random(1000)), metaAt(7, 70), durable)
+		_, err := snapshot.Write(t.Context(), rotting{disk, bit}, dir, payload(random(1000)), metaAt(7, 70), beside)
 		if _, ok := errors.AsType[*snapshot.DamageError](err); !ok {
 			t.Errorf("bit %d: got %v, want a DamageError", bit, err)
 		}
@@ -193,7 +193,7 @@ func TestWriteReadsBack(t *testing.T) {
 func TestWriteOfABrokenView(t *testing.T) {
 	disk := newStore(t)
 	broken := errors.New("broken view")
-	_, err := snapshot.Write(t.Context(), disk, dir, view(func(io.Writer) (int64, error) { return 0, broken }), metaAt(7, 70), durable)
+	_, err := snapshot.Write(t.Context(), disk, dir, view(func(io.Writer) (int64, error) { return 0, broken }), metaAt(7, 70), beside)
 	if !errors.Is(err, broken) || len(disk.Files()) != 0 {
 		t.Errorf("got %v, files %v", err, disk.Files())
 	}
@@ -214,10 +214,45 @@ func TestWriteSyncsAsItGrows(t *testing.T) {
 		}
 		return waltest.Fault{}
 	})
-	_, err := snapshot.Write(t.Context(), disk, dir, payload(make([]byte, 33<<20)), metaAt(7, 70), durable)
+	_, err := snapshot.Write(t.Context(), disk, dir, payload(make([]byte, 33<<20)), metaAt(7, 70), beside)
 	must(t, err)
-	if syncs != 4 {
-		t.Errorf("got %d syncs on the way of 33 MiB, want 4", syncs)
+	if syncs != 16 {
+		t.Errorf("got %d syncs on the way of 33 MiB, want 16", syncs)
+	}
+}
+
+// The pace is told of all that is written and of all that is read back, piece by
+// piece, and once its context has ended nothing goes on.
+func TestWriteAtAPace(t *testing.T) {
+	disk := newStore(t)
+	const size = 3 << 20
+	var pieces, total int
+	log := beside
+	log.Pace = func(_ context.Context, bytes int) {
+		pieces++
+		total += bytes
+		if bytes > 512<<10 {
+			t.Errorf("a piece has %d bytes", bytes)
+		}
+	}
+	file, err := snapshot.Write(t.Context(), disk, dir, payload(random(size)), metaAt(7, 70), log)
+	must(t, err)
+	if want := int(file.Size) + size; total != want {
+		t.Errorf("told of %d bytes, want %d", total, want)
+	}
+	for _, at := range []int{1, pieces / 2, pieces} {
+		ctx, cancel := context.WithCancel(t.Context())
+		told := 0
+		log.Pace = func(context.Context, int) {
+			if told++; told == at {
+				cancel()
+			}
+		}
+		_, err := snapshot.Write(ctx, disk, dir, payload(random(size)), metaAt(8, 80), log)
+		if !errors.Is(err, context.Canceled) || told > at+1 {
+			t.Errorf("ended at piece %d of %d: %v after %d", at, pieces, err, told)
+		}
+		cancel()
 	}
 }
 

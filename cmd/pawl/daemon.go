@@ -282,6 +282,7 @@ func (d *daemon) open(ctx context.Context) (*engine.Engine, error) {
 		MaxMemory:        int64(c.MaxMemory),
 		MaxDisk:          int64(c.MaxDisk),
 		SnapshotBytes:    int64(c.SnapshotBytes),
+		SnapshotRate:     int64(c.SnapshotRate),
 		SnapshotInterval: c.SnapshotInterval,
 		Keep:             c.Keep, // before limitEngine, a generation could go
 		MeasureCPU:       c.Pprof,

@@ -141,7 +141,7 @@ func (d *daemon) limitEngine(e *engine.Engine) error {
 func engineLimits(c *config.Config) engine.Limits {
 	return engine.Limits{
 		MaxWaiters: c.MaxWaiters, MaxMemory: int64(c.MaxMemory), MaxDisk: int64(c.MaxDisk),
-		SnapshotBytes: int64(c.SnapshotBytes), SnapshotInterval: c.SnapshotInterval, Keep: c.Keep,
+		SnapshotBytes: int64(c.SnapshotBytes), SnapshotRate: int64(c.SnapshotRate), SnapshotInterval: c.SnapshotInterval, Keep: c.Keep,
 	}
 }
 
