@@ -174,6 +174,7 @@ func (l *Log) retire(gen *generation) {
 	if err := gen.segment.close(); err != nil {
 		l.fail(fmt.Errorf("close %s: %w", gen.path, err))
 	}
+	gen.segment = nil // the library's has all entries in memory a second time
 	l.mu.Lock()
 	var info *member
 	for _, m := range l.members {
