@@ -46,6 +46,9 @@ type Options struct {
 	Warmup   time.Duration // before it, not counted; below 0 is none, 0 is 1 s
 	Jobs     int           // of Backlog: enqueued beforehand; 0 is 200,000
 	Seed     uint64        // of the random choices and payloads
+	// Every is how far apart the beginnings of a connection's rounds are at least;
+	// one that is late does not hurry those behind it. 0 is as fast as they go.
+	Every time.Duration
 	// Live, when set, is called once a second with the requests done so far.
 	Live func(elapsed time.Duration, done int64)
 }

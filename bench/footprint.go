@@ -31,7 +31,10 @@ type FootprintOptions struct {
 	Conns   int           // that fill it, with 256 jobs in flight each; 0 is 4
 	Cycles  time.Duration // of each run of cycles, before and after; 0 is 2 s
 	Soak    time.Duration // how long the critical section is watched under load when it is full; 0 is not
-	Step    func(what string)
+	// SoakRate is how many cycles a second are the load then; 0 is as many as it
+	// takes.
+	SoakRate int
+	Step     func(what string)
 }
 
 // Footprint is what waiting jobs cost. Memory is resident bytes of the daemon's
@@ -103,7 +106,7 @@ func (f *Footprint) Print(w io.Writer) {
 		}{{"its own sync", t.LessOwnSync}, {"all syncs", t.LessAllSyncs}} {
 			fmt.Fprintf(w, "enqueue less %-12s %d: p50 up to %.3f ms, p99 %.3f, p99.99 %.3f, longest %.3f\n", e.less, e.Count, e.P50, e.P99, e.P9999, e.Max)
 		}
-		fmt.Fprintf(w, "beside                    %d snapshots, %d MiB cleaned, %d leases ended\n", t.Snapshots, t.Cleaned/mib, t.Leases)
+		fmt.Fprintf(w, "beside                    %.0f cycles a second, %d snapshots, %d MiB cleaned, %d leases ended\n", t.Cycles, t.Snapshots, t.Cleaned/mib, t.Leases)
 	}
 }
 

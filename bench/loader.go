@@ -104,6 +104,7 @@ func (l *loader) work() error {
 	for l.phase.Load() != stopping {
 		var err error
 		var more bool
+		began := time.Now()
 		switch l.Workload {
 		case Enqueue:
 			if err = l.add(l.Pipeline); err == nil {
@@ -123,6 +124,9 @@ func (l *loader) work() error {
 		}
 		if err != nil || !more {
 			return err
+		}
+		if l.Every > 0 {
+			time.Sleep(time.Until(began.Add(l.Every)))
 		}
 	}
 	return nil

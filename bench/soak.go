@@ -37,7 +37,12 @@ func (o *FootprintOptions) soak(ctx context.Context, s *Server) (r Soak, err err
 	var wg sync.WaitGroup
 	for _, load := range []func(context.Context) error{
 		func(ctx context.Context) error {
-			_, err := Run(ctx, Options{Workload: Cycle, Target: s.Target, Conns: 16, Payload: o.Payload, Duration: o.Soak, Warmup: -1})
+			load := Options{Workload: Cycle, Target: s.Target, Conns: 16, Payload: o.Payload, Duration: o.Soak, Warmup: -1}
+			if o.SoakRate > 0 {
+				load.Every = time.Second * time.Duration(load.Conns) / time.Duration(o.SoakRate)
+			}
+			cycles, err := Run(ctx, load)
+			r.Cycles = cycles.PerSecond
 			return err
 		},
 		func(ctx context.Context) error {

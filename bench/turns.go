@@ -41,11 +41,12 @@ type Times struct {
 // load.
 type Soak struct {
 	Turns
-	LessOwnSync  Times `json:"enqueue_less_own_sync"`  // enqueues, without the write and sync of their own group
-	LessAllSyncs Times `json:"enqueue_less_all_syncs"` // enqueues, without all writes and syncs meanwhile
-	Snapshots    int   `json:"snapshots"`              // of all that waited
-	Cleaned      int64 `json:"cleaned_bytes"`          // carried out of generations that were mostly dead
-	Leases       int   `json:"leases_ended"`           // by time, 100,000 at once
+	LessOwnSync  Times   `json:"enqueue_less_own_sync"`  // enqueues, without the write and sync of their own group
+	LessAllSyncs Times   `json:"enqueue_less_all_syncs"` // enqueues, without all writes and syncs meanwhile
+	Cycles       float64 `json:"cycles_per_second"`
+	Snapshots    int     `json:"snapshots"`     // of all that waited
+	Cleaned      int64   `json:"cleaned_bytes"` // carried out of generations that were mostly dead
+	Leases       int     `json:"leases_ended"`  // by time, 100,000 at once
 }
 
 // Names of histograms in a daemon's metrics, for Scrape.

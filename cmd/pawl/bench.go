@@ -31,6 +31,7 @@ type benchFlags struct {
 	runs             int
 	delay            time.Duration
 	soak             time.Duration
+	soakRate         int
 	queues, groups   int
 	replies          int
 	asJSON, asTable  bool
@@ -54,6 +55,7 @@ func benchCommand() subcommand {
 			fs.IntVar(&o.Jobs, "jobs", 200_000, "backlog, footprint: jobs to enqueue beforehand")
 			fs.DurationVar(&f.delay, "delay", 0, "footprint: of each job, 0 makes them ready")
 			fs.DurationVar(&f.soak, "soak", 0, "footprint: how long to watch the critical section under load")
+			fs.IntVar(&f.soakRate, "soak-rate", 0, "footprint: cycles a second of that load, 0 is as fast as they go")
 			fs.IntVar(&f.queues, "queues", 1, "spread the jobs over so many queues; only of a pawl")
 			fs.IntVar(&f.groups, "groups", 0, "footprint: of each queue to spread the jobs over, 0 is none")
 			fs.IntVar(&f.replies, "reply-queues", 0, "footprint: queues to come and go beforehand, with one job each")
@@ -106,11 +108,11 @@ func benchLine(fs *pflag.FlagSet, workloads string) string {
 
 // footprint fills daemons of its own with waiting jobs.
 func (f *benchFlags) footprint(ctx context.Context, e *env) error {
-	if f.target != "pawl" || f.addr != "" || f.against != "" || f.options.Payload < 1 || f.options.Jobs < 1 || f.delay < 0 || f.queues < 1 || f.groups < 0 || f.replies < 0 {
-		return usagef("footprint starts a daemon of its own and takes --jobs, --payload, --delay, --queues, --groups, --reply-queues, --soak, --runs, --data and --serve-flag")
+	if f.target != "pawl" || f.addr != "" || f.against != "" || f.options.Payload < 1 || f.options.Jobs < 1 || f.delay < 0 || f.queues < 1 || f.groups < 0 || f.replies < 0 || f.soakRate < 0 {
+		return usagef("footprint starts a daemon of its own and takes --jobs, --payload, --delay, --queues, --groups, --reply-queues, --soak, --soak-rate, --runs, --data and --serve-flag")
 	}
 	o := bench.FootprintOptions{
-		Dir: f.dir, Flags: f.serve, Jobs: f.options.Jobs, Payload: f.options.Payload, Delay: f.delay, Starts: f.runs, Soak: f.soak,
+		Dir: f.dir, Flags: f.serve, Jobs: f.options.Jobs, Payload: f.options.Payload, Delay: f.delay, Starts: f.runs, Soak: f.soak, SoakRate: f.soakRate,
 		Queues: f.queues, Groups: f.groups, Replies: f.replies,
 	}
 	if !f.asJSON && isTerminal(e.stderr) {

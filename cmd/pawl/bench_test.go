@@ -252,7 +252,7 @@ func TestBenchFootprint(t *testing.T) {
 			Starts: 2, Cycles: 20 * time.Millisecond,
 		}
 		if delay == 0 {
-			o.Soak = time.Millisecond
+			o.Soak, o.SoakRate = 200*time.Millisecond, 80
 		} else {
 			o.Queues, o.Groups, o.Replies, o.Rest = 100, 70, 1000, time.Millisecond
 		}
@@ -262,6 +262,7 @@ func TestBenchFootprint(t *testing.T) {
 		}
 		if f.Empty <= 0 || f.Filled <= f.Empty || f.Snapshot <= 0 || f.Restarted <= 0 || f.Restart.Min <= 0 || f.Restart.Max < f.Restart.Min ||
 			f.DiskBytes < 20_000*1000 || f.Enqueued <= f.Jobs ||
+			delay == 0 && (f.Soak.Cycles <= 0 || f.Soak.Cycles > 170) ||
 			delay > 0 && f.Replies.Left != 1000 ||
 			delay == 0 && (f.Soak.Turns.Count == 0 || f.Soak.Turns.Max < f.Soak.Turns.P50 || f.Soak.LessOwnSync.Count < 64 || f.Soak.LessAllSyncs.Max > f.Soak.LessOwnSync.Max) {
 			t.Errorf("delay %v: got %+v", delay, f)
