@@ -102,7 +102,7 @@ type Delivery struct {
 }
 
 // Ack finishes the jobs of the leases. Refusal of a single one: ErrNoLease.
-// With several, Err is nil and Done says which.
+// With several, Err is nil and Done says which; ErrPartly where it was interrupted.
 type Ack struct {
 	Outcome
 	Leases []state.LeaseID
@@ -187,7 +187,7 @@ type JobView struct {
 }
 
 // JobDelete removes jobs in any place, in the order given; a leased one's
-// lease ends. Queue, when set, must be the job's.
+// lease ends. Queue, when set, must be the job's. ErrPartly where it was interrupted.
 type JobDelete struct {
 	Outcome
 	IDs     []state.JobID

@@ -44,7 +44,7 @@ var (
 	// ErrUnanswered is for commands that were decided and waited ten seconds for
 	// the disk: they take effect if it answers in the end.
 	ErrUnanswered = errors.New("the disk does not answer, the outcome is open")
-	// ErrPartly is for commands that work in turns, where the storage failed, or
+	// ErrPartly is for commands that work in turns or parts, where the storage failed, or
 	// the engine was closed, between two of them: what was done stays done, the
 	// rest is not. It may be asked for again.
 	ErrPartly = errors.New("interrupted half way, the rest is not done")

@@ -20,3 +20,18 @@ func (e *Engine) Elapse(f func(time.Time) time.Duration) {
 	defer e.mu.Unlock()
 	e.clock.elapsed = f
 }
+
+// Between does what others may do while a stay lets them in: cmds are decided, and
+// the open group is sealed for whoever leads. Only what Elapse was given calls it.
+func (e *Engine) Between(cmds ...Command) {
+	for _, cmd := range cmds {
+		cmd.refuse(e.decide(cmd))
+	}
+	if e.open != nil && e.open.Records() > 0 {
+		e.seal()
+	}
+}
+
+// Shut has nothing taken any more, as Close does while a stay lets others in. Only
+// what Elapse was given calls it.
+func (e *Engine) Shut() { e.down.Store(uint64(lsnClosed)) }

@@ -28,14 +28,12 @@ func (e *Engine) fetch(c *Fetch) error {
 	if !validSpan(e.now, c.LeaseMs) {
 		return ErrTimeout
 	}
-	work := 0
+	var work workDone
 	for {
 		var err error
 		took := e.take(c, c.Queues, func(key []byte) (t took) {
-			if work++; work >= clockEvery {
-				if work = 0; e.stayed() > maxStay {
-					return timeOver
-				}
+			if e.longEnough(&work, 1) {
+				return timeOver
 			}
 			t, err = e.mayTake(key)
 			return t

@@ -52,24 +52,19 @@ func (e *Engine) jobGet(c *JobGet) error {
 
 func (e *Engine) jobDelete(c *JobDelete) error {
 	c.Deleted = 0
-	// Room for all: half way on, a refusal would say that nothing was deleted.
-	err := e.roomForThose(len(c.IDs), func(i int) bool {
+	return e.inParts(len(c.IDs), func(i int) bool {
 		_, ok := e.ownedBy(c.IDs[i], c.Queue)
 		return ok
-	})
-	if err != nil {
-		return err
-	}
-	for _, id := range c.IDs {
-		j, ok := e.ownedBy(id, c.Queue)
+	}, func(i int) bool {
+		j, ok := e.ownedBy(c.IDs[i], c.Queue)
 		if !ok {
-			continue
+			return false
 		}
 		e.record(&state.Record{Kind: state.KindDelete, Slot: j.Slot, Cause: state.CauseDelete}, nil)
 		e.touched(j.Queue) // the next of its group, or MAXLEASED, may be free
 		c.Deleted++
-	}
-	return nil
+		return true
+	})
 }
 
 // prepareEdit reads what stands before the payload in the present body, which

@@ -16,32 +16,26 @@ func (e *Engine) leased(id state.LeaseID, o *overlay) (state.Job, error) {
 
 func (e *Engine) ack(c *Ack) error {
 	c.Done = c.Done[:0]
-	// Room for all: half way on, a refusal would say that nothing was finished, and
-	// a false that there is no lease.
-	err := e.roomForThose(len(c.Leases), func(i int) bool {
+	err := e.inParts(len(c.Leases), func(i int) bool {
 		_, ok := e.st.LookupLease(c.Leases[i], e.now)
 		return ok
-	})
-	if err != nil {
-		return err
-	}
-	for _, id := range c.Leases {
-		slot, ok := e.st.LookupLease(id, e.now)
+	}, func(i int) bool {
+		slot, ok := e.st.LookupLease(c.Leases[i], e.now)
+		c.Done = append(c.Done, ok)
 		if !ok {
-			if len(c.Leases) == 1 {
-				return ErrNoLease
-			}
-			c.Done = append(c.Done, false)
-			continue
+			return false
 		}
 		if ran, ok := e.runs.ended(slot, e.now); ok {
 			e.runTime.add(uint64(ran))
 		}
 		e.r = state.Record{Kind: state.KindAck, Slot: slot}
 		e.endLease(slot)
-		c.Done = append(c.Done, true)
+		return true
+	})
+	if err == nil && len(c.Leases) == 1 && !c.Done[0] {
+		return ErrNoLease
 	}
-	return nil
+	return err
 }
 
 // endLease records what e.r says of a leased job, and has the waiting look at

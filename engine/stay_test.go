@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -24,31 +25,45 @@ func TestStaysEnd(t *testing.T) {
 	}
 	tests := []struct {
 		what string
-		do   func(s *shop)
+		do   func(s *shop, held []engine.Delivery)
 	}{
-		{"enqueues", func(s *shop) {
+		{"enqueues", func(s *shop, held []engine.Delivery) {
 			var cmds []engine.Command
 			for range jobs {
 				cmds = append(cmds, &engine.Enqueue{Queue: key("mail"), Payload: []byte("x")})
 			}
 			s.together(cmds, false)
 		}},
-		{"enqueues of many who must not wait", func(s *shop) {
+		{"enqueues of many who must not wait", func(s *shop, held []engine.Delivery) {
 			var cmds []engine.Command
 			for range jobs {
 				cmds = append(cmds, &engine.Enqueue{Queue: key("mail"), Payload: []byte("x")})
 			}
 			s.together(cmds, true)
 		}},
-		{"one fetch of all", func(s *shop) { s.together([]engine.Command{fetch(jobs)}, false) }},
-		{"fetches of many who must not wait", func(s *shop) {
+		{"one fetch of all", func(s *shop, held []engine.Delivery) { s.together([]engine.Command{fetch(jobs)}, false) }},
+		{"fetches of many who must not wait", func(s *shop, held []engine.Delivery) {
 			var cmds []engine.Command
 			for range 10 {
 				cmds = append(cmds, fetch(jobs/10))
 			}
 			s.together(cmds, true)
 		}},
-		{"for those who wait", func(s *shop) {
+		{"one ack of all", func(s *shop, held []engine.Delivery) {
+			ack := ackOf(held)
+			s.together([]engine.Command{ack}, false)
+			if slices.Contains(ack.Done, false) || len(ack.Done) != jobs {
+				s.t.Errorf("got %v, want %d times true", ack.Done, jobs)
+			}
+		}},
+		{"one delete of all", func(s *shop, held []engine.Delivery) {
+			remove := deleteOf(held)
+			s.together([]engine.Command{remove}, false)
+			if remove.Deleted != jobs {
+				s.t.Errorf("%d were deleted, want %d", remove.Deleted, jobs)
+			}
+		}},
+		{"for those who wait", func(s *shop, held []engine.Delivery) {
 			s.must(fetch(jobs)) // nothing is left
 			var waiters []*engine.Waiter
 			for range jobs {
@@ -74,10 +89,11 @@ func TestStaysEnd(t *testing.T) {
 				for range jobs {
 					s.enqueue("mail", "x")
 				}
+				held := s.held(jobs)
 				defer s.reap()()
 				s.e.Elapse(slow)
 				before := s.e.Histograms().TurnSeconds.Count
-				test.do(s)
+				test.do(s, held)
 				if stays := s.e.Histograms().TurnSeconds.Count - before; stays < jobs/perStay {
 					t.Errorf("%d jobs took %d stays, want at least %d", jobs, stays, jobs/perStay)
 				}
@@ -122,6 +138,17 @@ func TestTurnsEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// held is so many jobs of a queue of their own that are leased.
+func (s *shop) held(jobs int) []engine.Delivery {
+	s.t.Helper()
+	for range jobs {
+		s.enqueue("held", "x")
+	}
+	f := &engine.Fetch{Queues: [][]byte{key("held")}, LeaseMs: 60_000, Count: jobs}
+	s.must(f)
+	return f.Jobs
 }
 
 // together has commands done by one Submit, or TrySubmit, and wants all their jobs.

@@ -15,7 +15,8 @@ import (
 // together: nothing else comes between them, but where the log must first make
 // room, where a Fetch meets more than 64 jobs past their time to live, where a
 // QueueDelete has much to remove, where a QueueList or a CronList looks at very many, and
-// where they have taken a millisecond.
+// where they have taken a millisecond, also within a Fetch, an Ack or a JobDelete.
+// A Multi stays together whatever it takes.
 func (e *Engine) Submit(cmds ...Command) LSN {
 	for _, cmd := range cmds {
 		e.prepare(cmd)
@@ -75,12 +76,10 @@ func tryRoom(cmd Command) int {
 // decideAll carries out cmds and ends the stay, or more than one if they take long.
 func (e *Engine) decideAll(cmds []Command) LSN {
 	hung := false
-	work := 0
+	var work workDone
 	for i, cmd := range cmds {
-		if work >= clockEvery {
-			if work = 0; e.stayed() > maxStay {
-				e.pause()
-			}
+		if e.longEnough(&work, 0) {
+			e.pause()
 		}
 		if e.down.Load() != 0 {
 			// While decide had let go of the critical section. What was decided
@@ -97,7 +96,7 @@ func (e *Engine) decideAll(cmds []Command) LSN {
 		if err != nil {
 			e.tally.refused++
 		}
-		work += jobsOf(cmd)
+		work += workDone(jobsOf(cmd))
 	}
 	lsn := e.leave()
 	for _, cmd := range cmds {
@@ -286,6 +285,46 @@ func (e *Engine) tick() {
 
 // stayed is how long the stay has been so far.
 func (e *Engine) stayed() time.Duration { return e.clock.since(e.entered) }
+
+// workDone is about how many jobs were handled since the last look at the clock.
+type workDone int
+
+// longEnough adds jobs to the work done and says whether others are to be let in
+// before there is more.
+func (e *Engine) longEnough(work *workDone, jobs int) bool {
+	if *work += workDone(jobs); *work < clockEvery {
+		return false
+	}
+	*work = 0
+	return e.stayed() > maxStay
+}
+
+// inParts does each of n things, in order, and lets others in where the stay has been
+// long enough; do says whether it has made its one record. There is room for all that
+// is left whenever it begins or goes on: a refusal half way on would say that nothing
+// was done, and is an ErrPartly. What others may have changed meanwhile is looked at
+// again, by exists for the room and by do.
+func (e *Engine) inParts(n int, exists, do func(i int) bool) error {
+	done := false
+	var work workDone
+	for i := 0; i < n; {
+		err := e.roomForThose(n-i, func(k int) bool { return exists(i + k) })
+		if err != nil {
+			return partly(done, err)
+		}
+		for more := true; more && i < n; i++ {
+			done = do(i) || done
+			more = e.whole || !e.longEnough(&work, 1)
+		}
+		if i == n {
+			break
+		}
+		if e.pause(); e.down.Load() != 0 {
+			return partly(done, e.refusal())
+		}
+	}
+	return nil
+}
 
 // look begins the time of the stay, which timeStay must end.
 func (e *Engine) look() (offset state.Millis, stepped bool) {

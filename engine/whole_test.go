@@ -40,3 +40,18 @@ func TestMultiIsOneGroup(t *testing.T) {
 		}
 	})
 }
+
+// A transaction is one stay however long it takes: nobody sees half of it.
+func TestMultiIsOneStay(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		held := s.held(100)
+		m := &engine.Multi{Commands: []engine.Command{ackOf(held[:50]), deleteOf(held[50:])}}
+		s.e.Elapse(slow)
+		before := s.e.Histograms().TurnSeconds.Count
+		s.must(m)
+		if stays := s.e.Histograms().TurnSeconds.Count - before; stays != 1 {
+			t.Errorf("it took %d stays", stays)
+		}
+		s.wantCounts("held", 0, 0, 0, 0)
+	})
+}
