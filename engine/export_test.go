@@ -35,3 +35,15 @@ func (e *Engine) Between(cmds ...Command) {
 // Shut has nothing taken any more, as Close does while a stay lets others in. Only
 // what Elapse was given calls it.
 func (e *Engine) Shut() { e.down.Store(uint64(lsnClosed)) }
+
+// ThreadCPU is the processor time of the calling thread.
+func ThreadCPU() time.Duration { return threadCPU() }
+
+// HoldView fixes the state as a snapshot does, until letGo is called.
+func (e *Engine) HoldView() (letGo func()) {
+	_, _, letGo, err := e.takeView()
+	if err != nil {
+		panic(err)
+	}
+	return letGo
+}
