@@ -19,12 +19,18 @@ type Process struct {
 }
 
 // Start starts cmd, which must not have been started, and waits for its end, which
-// nobody else may. What it wrote is complete when Gone is closed.
+// nobody else may. What it wrote is complete when Gone is closed; a pipe of cmd's own
+// is closed then, so that who reads what comes last gives it a file.
+//
+// If the caller ends, however that is, cmd gets the signal that it names as
+// Pdeathsig, SIGKILL where it names none.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	if cmd.SysProcAttr.Pdeathsig == 0 {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
 	p := &Process{cmd, make(chan struct{})}
 	started := make(chan error)
 	go func() {

@@ -58,6 +58,26 @@ func TestThreadThatEnds(t *testing.T) {
 	}
 }
 
+// Who asks for another signal than SIGKILL, to clean up behind itself, gets that.
+func TestSignalOfItsOwn(t *testing.T) {
+	for _, sig := range []syscall.Signal{0, syscall.SIGTERM} {
+		cmd := exec.Command("sleep", "600")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: sig}
+		p, err := child.Start(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := sig
+		if want == 0 {
+			want = syscall.SIGKILL
+		}
+		if got := cmd.SysProcAttr.Pdeathsig; got != want {
+			t.Errorf("asked for %d: got %d, want %d", sig, got, want)
+		}
+		p.End(syscall.SIGKILL)
+	}
+}
+
 func TestNoSuchProgram(t *testing.T) {
 	if _, err := child.Start(exec.Command("/nonexistent")); err == nil {
 		t.Error("it started")

@@ -12,9 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
+	"pawl/internal/child"
 	"pawl/internal/torture/hostile"
 )
 
@@ -22,9 +22,10 @@ import (
 // compute must not be taken for the daemon's work, nor stand in the way of those
 // whose commands are timed.
 type attackers struct {
-	process *exec.Cmd
+	process *child.Process
 	stay    io.Closer // they leave when it is closed
-	said    *bufio.Reader
+	out     io.Closer
+	said    *bufio.Reader // from out
 }
 
 // startAttackers has them attack the daemon that runs as process pid.
@@ -33,18 +34,24 @@ func startAttackers(ctx context.Context, args ...string) (*attackers, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &attackers{process: exec.CommandContext(ctx, self, append([]string{"attacker"}, args...)...)}
-	a.process.Stderr = os.Stderr
-	a.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if a.stay, err = a.process.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := a.process.StdoutPipe()
+	cmd := exec.CommandContext(ctx, self, append([]string{"attacker"}, args...)...)
+	cmd.Stderr = os.Stderr
+	stay, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	a.said = bufio.NewReader(out)
-	return a, a.process.Start()
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	cmd.Stdout = theirs
+	process, err := child.Start(cmd)
+	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	return &attackers{process, stay, out, bufio.NewReader(out)}, nil
 }
 
 // height waits until the attack is at its height, and gives what they say of it.
@@ -57,7 +64,7 @@ func (a *attackers) height(ready func()) (string, error) {
 		case ok:
 			return strings.TrimSpace(text), nil
 		case line == "":
-			return "", fmt.Errorf("the attackers are gone: %w", errors.Join(err, a.process.Wait()))
+			return "", fmt.Errorf("the attackers are gone, %v: %w", a.process.State(), err)
 		case strings.TrimSpace(line) != "ready":
 			return "", errors.New(strings.TrimSpace(line))
 		}
@@ -68,7 +75,11 @@ func (a *attackers) height(ready func()) (string, error) {
 // leave has them go.
 func (a *attackers) leave() error {
 	a.stay.Close()
-	return a.process.Wait()
+	defer a.out.Close()
+	if state := a.process.State(); !state.Success() {
+		return fmt.Errorf("the attackers ended with %v", state)
+	}
+	return nil
 }
 
 // runAttacker is the other side of startAttackers.

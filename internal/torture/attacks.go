@@ -183,7 +183,7 @@ func (l *lab) measured(ctx context.Context, sup *daemon.Supervisor, others *host
 		return u, err
 	}
 	defer func() { err = errors.Join(err, a.leave()) }()
-	pids := []int{sup.Pid(), a.process.Process.Pid}
+	pids := []int{sup.Pid(), a.process.Pid()}
 	others.Took()
 	began := time.Now()
 	before, err := processors(pids)

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"pawl/internal/child"
 	"pawl/internal/record"
 	"pawl/internal/seeds"
 	"pawl/internal/torture/daemon"
@@ -115,7 +116,11 @@ func (s sliceOf) play(ctx context.Context, binary, lines, to string) error {
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	failure := cmd.Run()
+	slice, err := child.Start(cmd)
+	if err != nil {
+		return err
+	}
+	state := slice.State()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -128,15 +133,15 @@ func (s sliceOf) play(ctx context.Context, binary, lines, to string) error {
 			return err
 		}
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](failure); ok {
-		switch exit.ExitCode() {
-		case exitViolated:
-			return errViolated
-		case exitImpossible:
-			return errImpossible
-		}
+	switch state.ExitCode() {
+	case 0:
+		return nil
+	case exitViolated:
+		return errViolated
+	case exitImpossible:
+		return errImpossible
 	}
-	return failure
+	return fmt.Errorf("the slice ended with %v", state)
 }
 
 // runRecord sums records up.

@@ -4,11 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
+
+	"pawl/internal/child"
 )
 
 // apart runs the whole command again in a mount namespace of its own, so that
@@ -29,18 +30,15 @@ func apart(ctx context.Context) (done bool, err error) {
 	cmd := exec.CommandContext(ctx, self, os.Args[1:]...)
 	cmd.Env = append(os.Environ(), mark+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// An interrupt lets the child unmount what it has mounted.
+	// An interrupt, and SIGTERM, let the child unmount what it has mounted.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGTERM}
-	err = cmd.Run()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return true, nil
-	case !errors.As(err, &exit):
+	mounted, err := child.Start(cmd)
+	if err != nil {
 		return true, fmt.Errorf("%w: a mount namespace: %w", errImpossible, err)
 	}
-	// What there is to say has been said by the child.
-	os.Exit(exit.ExitCode())
+	if state := mounted.State(); !state.Success() {
+		os.Exit(state.ExitCode()) // what there is to say has been said by the child
+	}
 	return true, nil
 }
