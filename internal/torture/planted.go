@@ -123,8 +123,8 @@ var plants = []plant{
 	},
 	{
 		"an ack is applied, but not logged", "engine/lease.go",
-		"		e.endLease(slot)\n		c.Done = append(c.Done, true)",
-		"		if err := e.st.Apply(&e.r, state.Body{}, e.now); err != nil {\n			panic(err)\n		}\n		c.Done = append(c.Done, true)",
+		"		e.endLease(slot)\n		return true\n",
+		"		if err := e.st.Apply(&e.r, state.Body{}, e.now); err != nil {\n			panic(err)\n		}\n		return true\n",
 		"layer kill -kills 6",
 	},
 	{
