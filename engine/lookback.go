@@ -98,12 +98,7 @@ func (e *Engine) nameQueues(l *lookback, events []JobEvent) {
 	if !e.enter() {
 		return
 	}
-	now := map[state.QueueID]string{}
-	e.st.Queues(func(q state.QueueID) bool {
-		now[q] = e.st.QueueKey(q)
-		return true
-	})
-	e.leave()
+	defer e.leave()
 	for i := range events {
 		q, ok := l.queues[eventAt{events[i].LSN, events[i].Index}]
 		switch {
@@ -111,8 +106,8 @@ func (e *Engine) nameQueues(l *lookback, events []JobEvent) {
 		case q.key != "":
 			events[i].Queue = q.key
 		case l.gap && q.id != l.home: // what began in the gap is not known
-		case !l.begun[q.id]:
-			events[i].Queue = now[q.id]
+		case !l.begun[q.id] && e.st.QueueExists(q.id):
+			events[i].Queue = e.st.QueueKey(q.id)
 		}
 	}
 }

@@ -151,6 +151,11 @@ func (s *State) QueueByKey(key []byte) (QueueID, bool) {
 	return QueueID(i), i != 0
 }
 
+// QueueExists says whether there is a queue of this number now.
+func (s *State) QueueExists(q QueueID) bool {
+	return q != 0 && uint32(q) <= s.queues.last && s.queues.at(uint32(q)).serial != 0
+}
+
 // QueueKey is a queue's key; it must exist.
 func (s *State) QueueKey(q QueueID) string { return s.queues.at(uint32(q)).key }
 
