@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"pawl/internal/seeds"
@@ -62,7 +63,7 @@ func runTrickle(ctx context.Context, args []string) error {
 		}
 		l.fired.Add(1)
 		for end := time.Now().Add(l.between(500*time.Millisecond, 2*time.Second)); time.Now().Before(end); {
-			if err := echoes(sup.Addr(), l.rng); err != nil {
+			if err := echoesTogether(sup.Addr(), l.rng); err != nil {
 				return l.broken("%v; exit %d: %s", err, sup.ExitCode(), sup.Stderr())
 			}
 		}
@@ -71,9 +72,24 @@ func runTrickle(ctx context.Context, args []string) error {
 	return c.run(ctx)
 }
 
-// echoes has some texts echoed, all sent at once: what comes back is them, in
-// their order, to the last byte. The crew would take a reply that is cut short
-// for one that a kill has cut short.
+// echoesTogether has as many connections as the poller wants before it takes any,
+// whatever the crew does at the moment.
+func echoesTogether(addr string, rng *rand.Rand) error {
+	const conns = 12
+	errs := make([]error, conns)
+	var all sync.WaitGroup
+	for i := range errs {
+		own := seeds.New(rng.Uint64())
+		all.Go(func() { errs[i] = echoes(addr, own) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// echoes has texts echoed: some one by one, for which the poller takes the
+// connection, and then some sent all at once. What comes back is them, in their
+// order, to the last byte. The crew would take a reply that is cut short for one
+// that a kill has cut short.
 func echoes(addr string, rng *rand.Rand) error {
 	c, err := net.DialTimeout("tcp", addr, daemon.Patience)
 	if err != nil {
@@ -83,8 +99,19 @@ func echoes(addr string, rng *rand.Rand) error {
 	if err := c.SetDeadline(time.Now().Add(daemon.Patience / 2)); err != nil {
 		return err
 	}
+	const calm = 8
+	for range calm {
+		if err := echo(c, rng, 1); err != nil {
+			return err
+		}
+	}
+	return echo(c, rng, 1+rng.IntN(20))
+}
+
+// echo has texts echoed that are sent at once.
+func echo(c net.Conn, rng *rand.Rand, texts int) error {
 	var request, want []byte
-	for range 1 + rng.IntN(20) {
+	for range texts {
 		text := bytes.Repeat([]byte{byte('a' + rng.IntN(26))}, rng.IntN(1000))
 		bulk := fmt.Appendf(nil, "$%d\r\n%s\r\n", len(text), text)
 		request = append(append(request, "*2\r\n$4\r\nECHO\r\n"...), bulk...)
