@@ -98,7 +98,7 @@ func (b *backup) snapshot(dir string) (gens []wal.Info, err error) {
 		return nil, err
 	}
 	defer release()
-	_, err = snapshot.Write(b.ctx, b.fs, snapshots, view, meta, e.beside(&meta))
+	_, err = snapshot.Write(b.ctx, b.fs, snapshots, onceWritten{view, release}, meta, e.beside(&meta))
 	if err != nil {
 		return nil, err
 	}

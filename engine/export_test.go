@@ -47,3 +47,6 @@ func (e *Engine) HoldView() (letGo func()) {
 	}
 	return letGo
 }
+
+// ViewsOut is how many views of the state there are.
+func (e *Engine) ViewsOut() int { return len(e.views) }

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"io"
+	"sync"
 	"time"
 
 	"pawl/snapshot"
@@ -143,7 +145,7 @@ func (k *keeper) snapshot() error {
 		return err
 	}
 	since := k.sinceSnapshot.Swap(0)
-	file, err := snapshot.Write(k.ctx, e.fs, e.start.SnapshotDir, view, meta, e.beside(&meta))
+	file, err := snapshot.Write(k.ctx, e.fs, e.start.SnapshotDir, onceWritten{view, release}, meta, e.beside(&meta))
 	release()
 	if err != nil {
 		k.sinceSnapshot.Add(since)
@@ -185,8 +187,21 @@ func (k *keeper) takeStock() {
 	k.snapshotLSN.Store(files[0].LSN)
 }
 
+// onceWritten is a view that is given back when it is written: what changes while
+// the file is read back must not be there twice.
+type onceWritten struct {
+	*state.View
+	release func()
+}
+
+// WriteTo implements io.WriterTo.
+func (v onceWritten) WriteTo(w io.Writer) (int64, error) {
+	defer v.release()
+	return v.View.WriteTo(w)
+}
+
 // takeView seals the open group and fixes the state as it is after it. Only one
-// view is out at a time; release gives it back.
+// view is out at a time; release gives it back, and does nothing the second time.
 func (e *Engine) takeView() (*state.View, snapshot.Meta, func(), error) {
 	e.views <- struct{}{}
 	if !e.enter() {
@@ -206,12 +221,12 @@ func (e *Engine) takeView() (*state.View, snapshot.Meta, func(), error) {
 	}
 	view := e.st.View()
 	e.leave()
-	return view, meta, func() {
+	return view, meta, sync.OnceFunc(func() {
 		e.mu.Lock()
 		e.st.Release(view)
 		e.mu.Unlock()
 		<-e.views
-	}, nil
+	}), nil
 }
 
 // waitDurable returns nil once lsn is on disk, also where the log's policy lets
