@@ -11,17 +11,16 @@ import (
 	"pawl/internal/vfs"
 )
 
-// Sweep removes from a running store, now and after every such time until ctx
-// ends, the copy that a tool left that was killed while it looked (CheckOptions.Live
+// Sweep removes from a running store, every so often until ctx ends, the copy that a tool left that was killed while it looked (CheckOptions.Live
 // and others): its hard links keep generations and snapshots on the disk that the
 // store has done with. A start does that too.
 func Sweep(ctx context.Context, fsys vfs.FS, dir string, every time.Duration, log *slog.Logger) {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	for {
-		sweep(fsys, dir, log)
 		select {
 		case <-ticks.C:
+			sweep(fsys, dir, log)
 		case <-ctx.Done():
 			return
 		}
