@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"pawl/internal/torture/daemon"
+	"pawl/internal/torture/hostile"
 	"pawl/internal/torture/workload"
 )
 
@@ -115,17 +116,11 @@ func (s *shortage) atStart(ctx context.Context) error {
 
 // limit leaves the process so many bytes beyond what it has.
 func (s *shortage) limit(more uint64) error {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.sup.Pid()))
-	if err != nil {
-		return err
-	}
-	_, behind, _ := strings.Cut(string(status), "\nVmData:")
-	line, _, _ := strings.Cut(behind, " kB")
-	kib, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
+	has, err := hostile.Memory(s.sup.Pid(), "VmData")
 	if err != nil {
 		return fmt.Errorf("what memory the daemon has: %w", err)
 	}
-	most := kib<<10 + more
+	most := uint64(has) + more
 	if err := unix.Prlimit(s.sup.Pid(), unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}, nil); err != nil {
 		return fmt.Errorf("%w: limit of another process: %w", errImpossible, err)
 	}

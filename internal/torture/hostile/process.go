@@ -12,15 +12,18 @@ import (
 )
 
 // Resident is the memory of a process in bytes, as the system counts it.
-func Resident(pid int) (int64, error) {
+func Resident(pid int) (int64, error) { return Memory(pid, "VmRSS") }
+
+// Memory is what /proc/PID/status has under a name, in bytes.
+func Memory(pid int, name string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(status), "\nVmRSS:")
+	_, rest, _ := strings.Cut(string(status), "\n"+name+":")
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
-		return 0, fmt.Errorf("process %d has no memory", pid)
+		return 0, fmt.Errorf("process %d has no %s", pid, name)
 	}
 	kib, err := strconv.ParseInt(fields[0], 10, 64)
 	return kib << 10, err
