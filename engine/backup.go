@@ -15,23 +15,36 @@ import (
 	"pawl/wal"
 )
 
+// Copying is what the name of a backup ends in while it is made: no backup may be
+// called so.
+const Copying = vfs.Copying
+
 // Backup writes a consistent copy of the data directory to dir, which must not
 // exist, while everything goes on. It holds a snapshot of the state as it is
 // after one group, and the generations of the log that this state needs:
 // finished ones by hard link where dir is on the same file system, copied
-// otherwise. When it returns the copy would survive a power loss.
+// otherwise. When it returns the copy would survive a power loss; until then it
+// has another name, so that whoever finds dir finds all of it.
 //
 // A copy that fails is removed as far as that is possible; it stops nothing.
 func (e *Engine) Backup(ctx context.Context, dir string) error {
-	if err := e.fs.Mkdir(dir, 0o700); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return ErrExists
-		}
+	if _, err := e.fs.Stat(dir); err == nil {
+		return ErrExists
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("backup: %w", err)
 	}
+	made := dir + Copying
+	lock, err := vfs.MakeLocked(e.fs, made)
+	if err != nil {
+		return fmt.Errorf("backup to %s: %w", dir, err)
+	}
+	defer lock.Close()
 	b := &backup{e: e, fs: e.fs, ctx: ctx}
-	if err := b.write(dir); err != nil {
-		removeAll(e.fs, dir)
+	err = vfs.RemoveBelow(e.fs, made) // of one that was killed
+	if err == nil {
+		err = b.write(made)
+	}
+	if err := vfs.Publish(e.fs, made, dir, err); err != nil {
 		return fmt.Errorf("backup to %s: %w", dir, err)
 	}
 	return nil
@@ -75,10 +88,7 @@ func (b *backup) write(dir string) error {
 			return err
 		}
 	}
-	if err := b.fs.SyncDir(dir); err != nil {
-		return err
-	}
-	return b.fs.SyncDir(filepath.Dir(dir))
+	return b.fs.SyncDir(dir)
 }
 
 // snapshot writes one of the state as it is now, and returns the generations of
@@ -201,18 +211,4 @@ func (b *backup) copy(from, to string, length, size int64) (err error) {
 		return err
 	}
 	return target.Sync()
-}
-
-// removeAll removes a tree as far as it can.
-func removeAll(fsys vfs.FS, dir string) {
-	entries, _ := fsys.ReadDir(dir)
-	for _, entry := range entries {
-		path := filepath.Join(dir, entry.Name())
-		if entry.IsDir() {
-			removeAll(fsys, path)
-		} else {
-			_ = fsys.Remove(path)
-		}
-	}
-	_ = fsys.Remove(dir)
 }

@@ -88,7 +88,7 @@ func TestBackupWhileAGenerationGoes(t *testing.T) {
 func TestBackupHoldsWhatItsViewNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := waltest.NewDisk()
-		hooked := &hookedFS{FS: disk, name: "copy/snapshots"}
+		hooked := &hookedFS{FS: disk, name: "copy.copying/snapshots"}
 		s := &shop{t: t, fs: hooked, dir: "data", log: wal.Options{GenerationBytes: 16 << 10}}
 		s.open()
 		defer s.close()

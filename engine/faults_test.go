@@ -78,8 +78,10 @@ func TestEveryOperationOfABackupFails(t *testing.T) {
 		if !errors.Is(err, syscall.EIO) {
 			t.Fatalf("operation %d of %d: got %v", n, total, err)
 		}
-		if _, err := disk.Stat(name); !errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("operation %d of %d: the half copy is still there (%v)", n, total, err)
+		for _, left := range []string{name, name + engine.Copying} {
+			if _, err := disk.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+				t.Fatalf("operation %d of %d: %s is still there (%v)", n, total, left, err)
+			}
 		}
 	}
 	if err := s.e.Failure(); err != nil || s.dump() != before {

@@ -847,18 +847,20 @@ func (h *hookedFS) Mkdir(name string, perm fs.FileMode) error {
 // ends with that generation, as long as it was made.
 func TestBackupOfAGenerationThatFillsUp(t *testing.T) {
 	disk := waltest.NewDisk()
-	hooked := &hookedFS{FS: disk, name: "copy/log"}
+	hooked := &hookedFS{FS: disk, name: "copy.copying/log"}
 	s := &shop{t: t, fs: hooked, dir: "data", log: wal.Options{GenerationBytes: 16 << 10, Foreground: true}}
 	s.open()
 	defer s.close()
 	s.enqueue("mail", "before")
+	full := false
 	hooked.hook = func() {
+		full = true
 		for begun := s.e.Numbers().Generations; s.e.Numbers().Generations < begun+2; {
 			s.must(&engine.Enqueue{Queue: key("later"), Payload: make([]byte, 500)})
 		}
 	}
-	if err := s.e.Backup(t.Context(), "copy"); err != nil {
-		t.Fatal(err)
+	if err := s.e.Backup(t.Context(), "copy"); err != nil || !full {
+		t.Fatalf("%v, filled up: %v", err, full)
 	}
 	c := &shop{t: t, fs: disk.Crash(func(int) waltest.Keep { return waltest.Keep{} }), dir: "copy", log: s.log}
 	c.open()

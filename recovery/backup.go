@@ -35,20 +35,26 @@ func Backup(ctx context.Context, opt BackupOptions) (*Health, error) {
 	if err := mustBeNew(opt.FS, opt.To); err != nil {
 		return nil, err
 	}
+	made := opt.To + vfs.Copying
+	// To may be below a daemon's --backup-dir, where what nobody holds is removed.
+	lock, err := vfs.MakeLocked(opt.FS, made)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
 	var health *Health
-	made := opt.To + ".copying"
-	err := withStore(opt.FS, opt.Dir, false, func(vfs.FS) (err error) {
+	err = withStore(opt.FS, opt.Dir, false, func(vfs.FS) (err error) {
 		health, err = backup(ctx, opt, made)
 		return err
 	})
-	if err := publish(opt.FS, made, opt.To, err); err != nil {
+	if err := vfs.Publish(opt.FS, made, opt.To, err); err != nil {
 		return nil, err
 	}
 	return health, nil
 }
 
 func backup(ctx context.Context, opt BackupOptions, made string) (*Health, error) {
-	if err := removeTree(opt.FS, made); err != nil {
+	if err := vfs.RemoveBelow(opt.FS, made); err != nil { // of one that was killed
 		return nil, err
 	}
 	if err := copyTree(ctx, opt.FS, opt.Dir, made, opt.Base); err != nil {
@@ -61,14 +67,11 @@ func backup(ctx context.Context, opt BackupOptions, made string) (*Health, error
 	return health, errors.Join(health.Problems...)
 }
 
-// copyTree copies what a store is made of into a new directory, and returns
+// copyTree copies what a store is made of into an empty directory, and returns
 // when it is durable but for the directory's own name.
 func copyTree(ctx context.Context, fsys vfs.FS, from, to, base string) error {
 	entries, err := tree(fsys, from)
 	if err != nil {
-		return err
-	}
-	if err := fsys.Mkdir(to, 0o700); err != nil {
 		return err
 	}
 	// A daemon that starts on the copy trims the generation that the log ends in.

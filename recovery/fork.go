@@ -60,7 +60,7 @@ func (src *source) fork(ctx context.Context, to string, b branch) error {
 // makeEmpty makes a directory for a store, with no store in it. What an
 // interrupted try left in its place is removed.
 func makeEmpty(fsys vfs.FS, dir string) error {
-	if err := removeTree(fsys, dir); err != nil {
+	if err := vfs.RemoveTree(fsys, dir); err != nil {
 		return err
 	}
 	for _, dir := range []string{dir, LogDir(dir), SnapshotDir(dir)} {

@@ -51,12 +51,12 @@ func withCopy(fsys vfs.FS, dir string, use func(fsys vfs.FS) error) (err error) 
 		return err
 	}
 	defer func() {
-		if ending := errors.Join(removeTree(fsys, made), lock.Close()); err == nil {
+		if ending := errors.Join(vfs.RemoveTree(fsys, made), lock.Close()); err == nil {
 			err = ending
 		}
 	}()
 	for range liveTries {
-		if err := removeBelow(fsys, made); err != nil { // of a tool that was killed, or of the last try
+		if err := vfs.RemoveBelow(fsys, made); err != nil { // of a tool that was killed, or of the last try
 			return err
 		}
 		switch err := copyLive(fsys, dir, made); {
@@ -72,22 +72,14 @@ func withCopy(fsys vfs.FS, dir string, use func(fsys vfs.FS) error) (err error) 
 // lockCopy makes the directory of a copy, or finds what a killed tool left, and
 // locks it: two tools would take each other's copy away, and so would the daemon.
 func lockCopy(fsys vfs.FS, dir, made string) (io.Closer, error) {
-	for range liveTries {
-		if err := fsys.Mkdir(made, 0o700); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: %w", dir, ErrNoStore)
-		} else if err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
-		switch lock, err := fsys.Lock(made); {
-		case err == nil:
-			return lock, nil
-		case errors.Is(err, vfs.ErrLocked):
-			return nil, fmt.Errorf("another tool looks at %s: %w", dir, err)
-		case !errors.Is(err, fs.ErrNotExist): // then who had it has just removed it
-			return nil, err
-		}
+	lock, err := vfs.MakeLocked(fsys, made)
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		return nil, fmt.Errorf("another tool looks at %s: %w", dir, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoStore)
 	}
-	return nil, fmt.Errorf("%s: it is removed again and again", made)
+	return lock, err
 }
 
 // copyLive makes a copy of a store that may be being written, or returns errMoved.

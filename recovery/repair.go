@@ -127,13 +127,13 @@ func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 	r.fs.lifted = true // what is carried may lie in a hidden generation
 	err = r.src.fork(ctx, made, b)
 	if opt.To != "" {
-		if err := publish(opt.FS, made, opt.To, err); err != nil {
+		if err := vfs.Publish(opt.FS, made, opt.To, err); err != nil {
 			return nil, err
 		}
 		return r.done, nil
 	}
 	if err != nil {
-		return nil, errors.Join(err, removeTree(opt.FS, made))
+		return nil, errors.Join(err, vfs.RemoveTree(opt.FS, made))
 	}
 	r.done.Kept, err = replace(opt.FS, opt.Dir, made, opt.Wall())
 	if err != nil && !errors.Is(err, ErrUnconfirmed) {
@@ -153,13 +153,13 @@ func replace(fsys vfs.FS, dir, made string, now time.Time) (kept string, err err
 	date := now.UTC().Format("20060102T150405Z")
 	between, kept := dir+".exchange-"+date, dir+".damaged-"+date
 	if err := errors.Join(mustBeNew(fsys, kept), mustBeNew(fsys, between)); err != nil {
-		return "", errors.Join(err, removeTree(fsys, made))
+		return "", errors.Join(err, vfs.RemoveTree(fsys, made))
 	}
 	if err := fsys.Rename(made, between); err != nil {
-		return "", errors.Join(err, removeTree(fsys, made))
+		return "", errors.Join(err, vfs.RemoveTree(fsys, made))
 	}
 	if err := exchange(fsys, dir, between); err != nil {
-		return "", errors.Join(fmt.Errorf("change places with %s: %w; the repaired store can be made elsewhere with --to", between, err), removeTree(fsys, between))
+		return "", errors.Join(fmt.Errorf("change places with %s: %w; the repaired store can be made elsewhere with --to", between, err), vfs.RemoveTree(fsys, between))
 	}
 	parent := filepath.Dir(dir)
 	if err := fsys.SyncDir(parent); err != nil {

@@ -57,7 +57,7 @@ func Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 		done, err = restore(ctx, fsys, made, opt)
 		return err
 	})
-	if err := publish(opt.FS, made, opt.To, err); err != nil {
+	if err := vfs.Publish(opt.FS, made, opt.To, err); err != nil {
 		return nil, err
 	}
 	return done, nil

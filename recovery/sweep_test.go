@@ -5,7 +5,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"log/slog"
+	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,7 +61,7 @@ func TestSweep(t *testing.T) {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			recovery.Sweep(ctx, disk, "/store", time.Minute, slog.New(slog.DiscardHandler))
+			recovery.Sweep(ctx, recovery.SweepOptions{FS: disk, Dir: "/store", Every: time.Minute})
 		}()
 		synctest.Wait()
 		abandoned(t, disk)
@@ -120,4 +121,71 @@ func TestLiveToolIsSwept(t *testing.T) {
 	must(t, err)
 	must(t, second(recovery.Check(t0, recovery.CheckOptions{FS: &sweptFS{FS: disk}, Dir: "/store", Live: true})))
 	must(t, w.close())
+}
+
+// A backup that was not finished goes at once, unless somebody is at it, or it
+// holds what no backup does; one that was finished stays.
+func TestSweepOfBackups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := waltest.NewDisk()
+		for _, dir := range []string{
+			"/store", "/backups", "/backups/whole", "/backups/whole/log",
+			"/backups/killed.copying", "/backups/killed.copying/log", "/backups/killed.copying/log/0000000001",
+			"/backups/held.copying", "/backups/held.copying/log",
+			"/backups/other.copying", "/backups/other.copying/photos",
+		} {
+			must(t, disk.Mkdir(dir, 0o700))
+		}
+		f, err := disk.OpenFile("/backups/file.copying", os.O_CREATE|os.O_WRONLY, 0o600)
+		must(t, err)
+		must(t, f.Close())
+		at, err := disk.Lock("/backups/held.copying")
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			recovery.Sweep(ctx, recovery.SweepOptions{FS: disk, Dir: "/store", Backups: "/backups", Every: time.Minute})
+		}()
+		want := []string{"file.copying", "held.copying", "other.copying", "whole"}
+		for _, step := range []string{"at once", "after a minute", "when it is held no more"} {
+			synctest.Wait()
+			entries, err := disk.ReadDir("/backups")
+			must(t, err)
+			var got []string
+			for _, entry := range entries {
+				got = append(got, entry.Name())
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got %q, want %q", step, got, want)
+			}
+			if step == "after a minute" {
+				must(t, at.Close())
+				want = []string{"file.copying", "other.copying", "whole"}
+			}
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		<-over
+	})
+}
+
+// Nobody may take the copy that backup makes for abandoned while it is made.
+func TestBackupHoldsItsCopy(t *testing.T) {
+	disk, _ := cleanStore(t, 513, 2, 20)
+	seen := 0
+	between := &waltest.Between{FS: disk, Before: func() {
+		held, err := disk.ReadDir("/copy.copying")
+		if err != nil || len(held) == 0 {
+			return
+		}
+		seen++
+		if lock, err := disk.Lock("/copy.copying"); !errors.Is(err, vfs.ErrLocked) {
+			t.Errorf("its lock can be had: %v", errors.Join(err, lock.Close()))
+		}
+	}}
+	must(t, second(recovery.Backup(t0, recovery.BackupOptions{FS: between, Dir: "/store", To: "/copy"})))
+	if seen == 0 {
+		t.Error("the test tests nothing")
+	}
 }

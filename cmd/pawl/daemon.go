@@ -21,7 +21,6 @@ import (
 	"pawl/acl"
 	"pawl/config"
 	"pawl/engine"
-	"pawl/internal/vfs"
 	"pawl/reaper"
 	"pawl/recovery"
 	"pawl/server/admin"
@@ -177,7 +176,9 @@ func (d *daemon) run(ctx context.Context, hup <-chan os.Signal) error {
 	beside.Go(func() { d.reloads(reaping, hup) })
 	if s := d.scrubber.Load(); s != nil {
 		beside.Go(func() { s.Run(reaping) })
-		beside.Go(func() { recovery.Sweep(reaping, vfs.OS{}, s.Dir, sweepEvery, d.log) })
+		beside.Go(func() {
+			recovery.Sweep(reaping, recovery.SweepOptions{FS: d.env.store, Dir: s.Dir, Backups: d.config.BackupDir, Every: sweepEvery, Log: d.log})
+		})
 	}
 
 	select {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -91,6 +92,24 @@ func (s *served) ready(t *testing.T) *served {
 	t.Helper()
 	s.stderr.wait(t, "msg=serving")
 	return s
+}
+
+// A daemon removes a backup that it was killed in, and nothing else.
+func TestKilledInABackup(t *testing.T) {
+	dir := t.TempDir()
+	backups := filepath.Join(dir, "backups")
+	for _, name := range []string{"monday/log", "tuesday.copying/log/0000000001", "photos.copying/cat"} {
+		if err := os.MkdirAll(filepath.Join(backups, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := serveIn(t, dir, "--backup-dir", backups).ready(t)
+	s.stderr.wait(t, "removed a backup that was not finished.*(tuesday.copying)")
+	left, err := filepath.Glob(filepath.Join(backups, "*"))
+	if want := []string{filepath.Join(backups, "monday"), filepath.Join(backups, "photos.copying")}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("got %q, %v, want %q", left, err, want)
+	}
+	s.end(t)
 }
 
 func (s *served) end(t *testing.T) {

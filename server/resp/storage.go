@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"path/filepath"
 	"regexp"
 
@@ -57,6 +58,8 @@ func cmdBackup(c *conn, args [][]byte) {
 	switch {
 	case c.srv.opt.BackupDir == "":
 		c.failNow("ERR backups are off: the daemon was started without --backup-dir")
+	case bytes.HasSuffix(args[1], []byte(engine.Copying)):
+		c.failNow("ERR a backup's name does not end in " + engine.Copying + ": so are those called that are being made")
 	case !backupName.Match(args[1]):
 		c.failNow("ERR a backup's name is 1 to 64 letters, digits, dots, dashes and underscores, and begins with none of the first two marks")
 	default:
