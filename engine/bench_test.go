@@ -165,3 +165,33 @@ func BenchmarkMass(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCensus is a copy of the table of queues, whose names are in no order,
+// and what the dashboard samples of it.
+func BenchmarkCensus(b *testing.B) {
+	for _, queues := range []int{1000, 100_000} {
+		s := openShop(b, engine.Options{})
+		for at := 0; at < queues; at += 1000 {
+			pauses := make([]engine.Command, 1000)
+			for i := range pauses {
+				pauses[i] = &engine.QueuePause{Queue: key(fmt.Sprintf("q-%d", (at+i)*7919%queues))}
+			}
+			if err := s.e.Do(pauses...); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(fmt.Sprintf("all/queues=%d", queues), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s.e.ForgetCensus()
+				s.e.Census()
+			}
+		})
+		b.Run(fmt.Sprintf("some/queues=%d", queues), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s.e.SomeQueues(1000)
+			}
+		})
+	}
+}

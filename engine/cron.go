@@ -146,14 +146,13 @@ func (e *Engine) cronList(c *CronList) error {
 	c.Crons = nil
 	whole := !strings.HasSuffix(c.Namespace, "/")
 	next := uint32(1)
-	return e.inStays(func(more func() bool) {
-		e.st.CronsFrom(next, func(i uint32, cron *state.Cron) bool {
+	return e.inStays(func() (more bool) {
+		next = e.st.CronsFrom(next, listChunk, func(cron *state.Cron) {
 			if whole && cron.Namespace == c.Namespace || !whole && strings.HasPrefix(cron.Namespace, c.Namespace) {
 				c.Crons = append(c.Crons, *cron)
 			}
-			next = i + 1
-			return more()
 		})
+		return next != 0
 	})
 }
 

@@ -50,3 +50,16 @@ func (e *Engine) HoldView() (letGo func()) {
 
 // ViewsOut is how many views of the state there are.
 func (e *Engine) ViewsOut() int { return len(e.views) }
+
+// CensusKept is how long a census is kept.
+var CensusKept = censusKept
+
+// HoldsCensus says whether there is a census for the next who asks.
+func (e *Engine) HoldsCensus() bool {
+	e.census.mu.Lock()
+	defer e.census.mu.Unlock()
+	return e.census.last != nil
+}
+
+// ForgetCensus has the next Census look at the queues.
+func (e *Engine) ForgetCensus() { e.census.forget() }

@@ -2,9 +2,6 @@ package engine
 
 import (
 	"runtime"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"pawl/state"
@@ -102,69 +99,6 @@ func (e *Engine) Histograms() Histograms {
 		LessOwnSync:    e.lessOwn.view(1e-9),
 		LessAllSyncs:   e.lessAll.view(1e-9),
 	}
-}
-
-// censusCache keeps the last census.
-type censusCache struct {
-	mu   sync.Mutex
-	last *Census
-	at   time.Time
-}
-
-const (
-	censusEvery = time.Second
-	censusChunk = 512 // queues and crons in one stay
-)
-
-// Census is a copy of the queue table, at most a second old; nobody may change
-// it. It never waits for a commit. Each queue's line is consistent in itself;
-// the lines of very many queues are not of the same instant.
-func (e *Engine) Census() *Census {
-	c := &e.census
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.last != nil && time.Since(c.at) < censusEvery {
-		return c.last
-	}
-	census := &Census{}
-	queue, cron := state.QueueID(1), uint32(1)
-	for n := censusChunk; n >= censusChunk; {
-		n = 0
-		more := func() bool {
-			n++
-			return n < censusChunk
-		}
-		e.mu.Lock()
-		e.look()
-		if census.At == 0 {
-			census.At = e.clock.wall(e.now)
-		}
-		e.st.CronsFrom(cron, func(i uint32, c *state.Cron) bool {
-			census.Crons = append(census.Crons, *c)
-			cron = i + 1
-			return more()
-		})
-		if n < censusChunk {
-			e.st.QueuesFrom(queue, func(q state.QueueID) bool {
-				census.Queues = append(census.Queues, e.queueView(q))
-				queue = q + 1
-				return more()
-			})
-		}
-		e.timeStay()
-		e.mu.Unlock()
-	}
-	slices.SortFunc(census.Queues, func(a, b QueueView) int { return strings.Compare(a.Key, b.Key) })
-	slices.SortFunc(census.Crons, byName)
-	c.last, c.at = census, time.Now()
-	return census
-}
-
-// Census is what metrics and dashboards read.
-type Census struct {
-	At     state.Millis // wall
-	Queues []QueueView  // sorted by key
-	Crons  []state.Cron // sorted
 }
 
 // Numbers are counters and gauges of the engine and its log since it opened.

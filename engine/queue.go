@@ -61,38 +61,29 @@ func (e *Engine) queueList(c *QueueList) error {
 	}
 	prefix := c.Pool + "/"
 	next := state.QueueID(1)
-	return e.inStays(func(more func() bool) {
-		e.st.QueuesFrom(next, func(q state.QueueID) bool {
+	return e.inStays(func() (more bool) {
+		next = e.st.QueuesFrom(next, listChunk, func(q state.QueueID) {
 			key := e.st.QueueKey(q)
 			if strings.HasPrefix(key, prefix) && (c.Match == nil || Glob(string(c.Match), state.DisplayName(key))) {
 				c.Keys = append(c.Keys, key)
 			}
-			next = q + 1
-			return more()
 		})
+		return next != 0
 	})
 }
 
 // listChunk is how many entries of a table a list looks at before it lets others in.
 const listChunk = 1024
 
-// inStays has list look through a table, from where it was, until more says that
-// others are to be let in, again and again until it has come to the end. It is for
-// lists that Submit sorts, when others can go on.
-func (e *Engine) inStays(list func(more func() bool)) error {
-	for {
-		seen := 0
-		list(func() bool {
-			seen++
-			return seen < listChunk
-		})
-		if seen < listChunk {
-			return nil
-		}
+// inStays has list look at pieces of a table while there are more, and lets others
+// in after each. It is for lists that Submit sorts, when others can go on.
+func (e *Engine) inStays(list func() (more bool)) error {
+	for list() {
 		if e.pause(); e.down.Load() != 0 {
 			return e.refusal()
 		}
 	}
+	return nil
 }
 
 // maxPeek bounds a page of QueuePeek.

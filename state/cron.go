@@ -94,15 +94,17 @@ func (s *State) Cron(namespace, name string) (*Cron, bool) {
 	return &s.crons.at(i).Cron, true
 }
 
-// CronsFrom shows crons from the one numbered first on, in the order of their
-// numbers, until yield is false. They belong to the state, and hold until the next
-// Apply; what their slices hold is never changed.
-func (s *State) CronsFrom(first uint32, yield func(i uint32, c *Cron) bool) {
-	for i := max(first, 1); i <= s.crons.last; i++ {
-		if c := s.crons.at(i); c.Name != "" && !yield(i, &c.Cron) {
-			return
+// CronsFrom calls visit for the crons among the n numbers from first on, free ones
+// included, and gives the number to go on with, 0 at the end. They belong to the
+// state, and hold until the next Apply; what their slices hold is never changed.
+func (s *State) CronsFrom(first uint32, n int, visit func(c *Cron)) (next uint32) {
+	i, end, next := piece(first, n, s.crons.last)
+	for ; i < end; i++ {
+		if c := s.crons.at(i); c.Name != "" {
+			visit(&c.Cron)
 		}
 	}
+	return next
 }
 
 // Crons are all, sorted by namespace and name. They belong to the state, and

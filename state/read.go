@@ -193,16 +193,35 @@ func (s *State) FirstDelayed(id QueueID) (Slot, Millis) {
 }
 
 // Queues calls yield for each queue in order of ID until it returns false.
-func (s *State) Queues(yield func(QueueID) bool) { s.QueuesFrom(1, yield) }
-
-// QueuesFrom is Queues that begins with the ID first, for those who look at very
-// many in pieces.
-func (s *State) QueuesFrom(first QueueID, yield func(QueueID) bool) {
-	for i := uint32(max(first, 1)); i <= s.queues.last; i++ {
+func (s *State) Queues(yield func(QueueID) bool) {
+	for i := uint32(1); i <= s.queues.last; i++ {
 		if s.queues.at(i).serial != 0 && !yield(QueueID(i)) {
 			return
 		}
 	}
+}
+
+// QueuesFrom calls visit for the queues among the n IDs from first on, free ones
+// included, and gives the ID to go on with, 0 at the end. It is for those who look
+// at very many in pieces.
+func (s *State) QueuesFrom(first QueueID, n int, visit func(QueueID)) (next QueueID) {
+	i, end, more := piece(uint32(first), n, s.queues.last)
+	for ; i < end; i++ {
+		if s.queues.at(i).serial != 0 {
+			visit(QueueID(i))
+		}
+	}
+	return QueueID(more)
+}
+
+// piece is the n numbers of a table from first on: those below end, and what
+// follows them, 0 for nothing.
+func piece(first uint32, n int, last uint32) (from, end, next uint32) {
+	from = max(first, 1)
+	if n > int(last)-int(from) {
+		return from, last + 1, 0
+	}
+	return from, from + uint32(n), from + uint32(n)
 }
 
 // QueueCount is how many queues there are.

@@ -42,7 +42,7 @@ type metrics struct {
 	calls      map[callKey]callSeries // guarded by mu
 	namespaces map[[2]string]bool     // guarded by mu; pool and namespace that are labels
 	queues     map[string]*queueTimes // guarded by mu; by key, that of all over maxQueues is empty
-	census     *engine.Census         // guarded by mu; the last one that forget looked at
+	census     state.Millis           // guarded by mu; of when the last one is that forget looked at
 }
 
 // queueTimes are one queue's histograms, made at its first use over HTTP.
@@ -255,10 +255,10 @@ func (m *metrics) setMaxQueues(n int) {
 func (m *metrics) forget(census *engine.Census) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if census == m.census {
+	if census.At == m.census {
 		return
 	}
-	m.census = census
+	m.census = census.At
 	for key, q := range m.queues {
 		_, there := slices.BinarySearchFunc(census.Queues, key, func(v engine.QueueView, key string) int { return strings.Compare(v.Key, key) })
 		if q.missed++; there || key == "" {
