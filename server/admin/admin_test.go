@@ -37,6 +37,9 @@ type published struct {
 func (p *published) Numbers() engine.Numbers { return p.numbers }
 func (p *published) Census() *engine.Census  { return &p.census }
 func (p *published) Failure() error          { return p.failure }
+func (p *published) SomeQueues(n int) []engine.QueueView {
+	return p.census.Queues[:min(n, len(p.census.Queues))]
+}
 func (p *published) Histograms() engine.Histograms {
 	h := engine.Histogram{Upper: []float64{0.001, 0.01}, Below: []uint64{5, 9}, Count: 10, Sum: 0.5}
 	return engine.Histograms{SyncSeconds: h, GroupRecords: h, GroupBytes: h, WaitSeconds: h, RunSeconds: h, TurnSeconds: h, TurnCPUSeconds: h, LateSeconds: h, LessOwnSync: h, LessAllSyncs: h}

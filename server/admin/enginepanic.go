@@ -36,6 +36,11 @@ func (g guarded) Numbers() engine.Numbers {
 	return g.whole.Numbers()
 }
 
+func (g guarded) SomeQueues(n int) []engine.QueueView {
+	defer engine.EndOnPanic()
+	return g.whole.SomeQueues(n)
+}
+
 func (g guarded) Histograms() engine.Histograms {
 	defer engine.EndOnPanic()
 	return g.whole.Histograms()

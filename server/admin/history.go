@@ -10,8 +10,8 @@ import (
 )
 
 // The dashboard shows the last minutes without anybody having watched them: the
-// server samples the engine's published numbers, and for the first queues of the
-// census their depth and deliveries.
+// server samples the engine's published numbers, and of some queues their depth and
+// deliveries. It does so without a census, for most of the time nobody looks.
 const (
 	sampleEvery  = 5 * time.Second
 	maxSamples   = 120 // ten minutes
@@ -92,11 +92,11 @@ func (s *Server) Sample() {
 
 // take adds one sample.
 func (h *history) take(e Engine, now time.Time) {
-	n, hist, census := e.Numbers(), e.Histograms(), e.Census()
+	n, hist, queues := e.Numbers(), e.Histograms(), e.SomeQueues(maxSampled)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.takeNumbers(&n, &hist, now)
-	h.takeQueues(census, now)
+	h.takeQueues(queues, now)
 }
 
 func (h *history) takeNumbers(n *engine.Numbers, hist *engine.Histograms, now time.Time) {
@@ -125,12 +125,9 @@ func (h *history) takeNumbers(n *engine.Numbers, hist *engine.Histograms, now ti
 	}
 }
 
-func (h *history) takeQueues(census *engine.Census, now time.Time) {
-	for i := range census.Queues {
-		if i == maxSampled {
-			break
-		}
-		v := &census.Queues[i]
+func (h *history) takeQueues(queues []engine.QueueView, now time.Time) {
+	for i := range queues {
+		v := &queues[i]
 		q := h.queues[v.Key]
 		if q == nil {
 			q = &queueTrack{delivered: v.Totals.Delivered, seen: now}
@@ -145,7 +142,7 @@ func (h *history) takeQueues(census *engine.Census, now time.Time) {
 		q.delivered, q.seen = v.Totals.Delivered, now
 	}
 	for key, q := range h.queues {
-		if q.seen != now { // it has gone, or is too far down
+		if q.seen != now { // it has gone, or others have come before it
 			delete(h.queues, key)
 		}
 	}

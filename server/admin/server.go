@@ -35,6 +35,7 @@ type Engine interface {
 	Snapshot(ctx context.Context) error
 	JobHistory(ctx context.Context, id state.JobID, from engine.LSN) (engine.JobHistory, error)
 	Numbers() engine.Numbers
+	SomeQueues(n int) []engine.QueueView
 	Histograms() engine.Histograms
 	Failure() error
 }
