@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"cmp"
 	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,73 +92,6 @@ func queueOf(v *engine.QueueView) queueJSON {
 		},
 		Settings: settingsOf(v.Settings), ReadyHistory: []int64{}, RateHistory: []float64{},
 	}
-}
-
-// maxPage bounds every list.
-const maxPage = 100
-
-type queuesReply struct {
-	At     int64       `json:"at" doc:"Unix ms of the copy that this page was read from, at most a second old"`
-	Total  int         `json:"total" doc:"queues that match"`
-	Queues []queueJSON `json:"queues"`
-	Pools  []string    `json:"pools" doc:"all pools"`
-}
-
-// listQueues pages through the census; it never waits for the engine.
-func (c *apiCall) listQueues() (any, error) {
-	census := c.engine.Census()
-	pool, match := c.query.Get("pool"), c.query.Get("match")
-	if len(match) > 1024 {
-		return nil, invalid("match is over 1,024 bytes")
-	}
-	var found []*engine.QueueView
-	for i := range census.Queues {
-		v := &census.Queues[i]
-		p, _, _ := state.SplitQueueKey(v.Key)
-		if (pool == "" || p == pool) && matches(match, state.DisplayName(v.Key)) {
-			found = append(found, v)
-		}
-	}
-	by := c.query.Get("sort")
-	order, ok := queueOrders[by]
-	if !ok {
-		return nil, invalid("sort %.32q is none of name, ready, dead, leased, delayed, age", by)
-	}
-	if order != nil {
-		slices.SortStableFunc(found, func(a, b *engine.QueueView) int { return order(b, a) })
-	}
-	from := max(0, int(min(c.integer("from", 0), int64(len(found)))))
-	count := max(1, int(min(c.integer("count", maxPage), maxPage)))
-	reply := queuesReply{At: int64(census.At), Total: len(found), Queues: []queueJSON{}, Pools: c.s.options.Lmstfy.Tokens().Pools()}
-	for _, v := range found[from:min(from+count, len(found))] {
-		q := queueOf(v)
-		q.ReadyHistory, q.RateHistory = c.s.history.queue(v.Key)
-		reply.Queues = append(reply.Queues, q)
-	}
-	return reply, nil
-}
-
-// queueOrders compare two queues; the larger comes first.
-var queueOrders = map[string]func(a, b *engine.QueueView) int{
-	"": nil, "name": nil,
-	"ready":   func(a, b *engine.QueueView) int { return cmp.Compare(a.Ready, b.Ready) },
-	"dead":    func(a, b *engine.QueueView) int { return cmp.Compare(a.Dead, b.Dead) },
-	"leased":  func(a, b *engine.QueueView) int { return cmp.Compare(a.Leased, b.Leased) },
-	"delayed": func(a, b *engine.QueueView) int { return cmp.Compare(a.Delayed, b.Delayed) },
-	"age":     func(a, b *engine.QueueView) int { return cmp.Compare(a.OldestReadyMs, b.OldestReadyMs) },
-}
-
-// matches: part of the name, or a glob if it has a star or a question mark.
-func matches(pattern, name string) bool {
-	if pattern == "" {
-		return true
-	}
-	if !strings.ContainsAny(pattern, "*?[") {
-		return strings.Contains(strings.ToLower(name), strings.ToLower(pattern))
-	}
-	// The slash is no border here: a star runs over it.
-	ok, err := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
-	return err == nil && ok
 }
 
 // getQueue reads one queue as it is now.
