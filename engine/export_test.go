@@ -6,6 +6,11 @@ import "time"
 func (e *Engine) SetWall(by time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.StepWall(by)
+}
+
+// StepWall is SetWall within a stay. Only what Elapse was given calls it.
+func (e *Engine) StepWall(by time.Duration) {
 	look := e.clock.look
 	e.clock.look = func() reading {
 		r := look()

@@ -71,6 +71,27 @@ func TestPartsAreInterrupted(t *testing.T) {
 	}
 }
 
+// Who goes on in a stay of its own and finds the engine closed records nothing more,
+// also where the wall clock was set meanwhile: nobody would write it, nor lead those who
+// wait for it.
+func TestNothingIsRecordedAfterTheEnd(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		held := s.held(100)
+		last := s.e.Submit(&engine.Enqueue{Queue: key("mail"), Payload: []byte("x")})
+		if err := s.e.Wait(last); err != nil {
+			t.Fatal(err)
+		}
+		s.during(func() {
+			s.e.Between() // seals the group with the first of them
+			s.e.Shut()
+			s.e.StepWall(time.Hour)
+		})
+		if lsn := s.e.Submit(ackOf(held)); lsn != last+1 {
+			t.Errorf("group %d is to be waited for, want %d, the last before the end", lsn, last+1)
+		}
+	})
+}
+
 func ackOf(held []engine.Delivery) *engine.Ack {
 	ack := &engine.Ack{}
 	for _, d := range held {

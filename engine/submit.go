@@ -275,8 +275,8 @@ func (e *Engine) enter() bool {
 
 // tick reads the clock, once a stay.
 func (e *Engine) tick() {
-	if offset, stepped := e.look(); stepped {
-		e.step(offset)
+	if offset, stepped := e.look(); stepped && e.down.Load() == 0 {
+		e.step(offset) // of a stay that goes on after Close nobody would write it
 	}
 	if e.waiters.next(e.now) <= e.now {
 		e.serve()
