@@ -156,9 +156,9 @@ func (s *shop) together(cmds []engine.Command, try bool) {
 	s.t.Helper()
 	var lsn engine.LSN
 	if try {
-		var done bool
-		if lsn, done = s.e.TrySubmit(cmds...); !done {
-			s.t.Fatal("it would have to wait")
+		var decided int
+		if lsn, decided = s.e.TrySubmit(cmds...); decided < len(cmds) {
+			s.t.Fatalf("it would have to wait behind %d commands", decided)
 		}
 	} else {
 		lsn = s.e.Submit(cmds...)

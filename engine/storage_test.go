@@ -361,60 +361,6 @@ func TestCloseWithinSubmit(t *testing.T) {
 	})
 }
 
-// TrySubmit does nothing where the log has to make a generation first, and all
-// where there is room: for as many commands as there is room for.
-func TestTrySubmit(t *testing.T) {
-	onGatedDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *gatedFS) {
-		synctest.Wait() // the log has made what it keeps ahead
-		open := disk.shut()
-		try := func(jobs int) (done bool) {
-			t.Helper()
-			cmds := []engine.Command{&engine.Stats{Queue: key("mail")}, &engine.Ack{Leases: make([]state.LeaseID, 1)}, &engine.Fetch{Queues: [][]byte{key("none")}, LeaseMs: 1000}}
-			for range jobs {
-				cmds = append(cmds, &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 1000)})
-			}
-			began := time.Now()
-			lsn, done := s.e.TrySubmit(cmds...)
-			if time.Since(began) != 0 {
-				t.Fatalf("it has waited for %v", time.Since(began))
-			}
-			if done {
-				if err := s.e.Wait(lsn); err != nil {
-					t.Fatal(err)
-				}
-				for _, cmd := range cmds[2:] {
-					if cmd.Err() != nil {
-						t.Fatalf("got %v for %T", cmd.Err(), cmd)
-					}
-				}
-			}
-			return done
-		}
-		jobs := 0
-		for try(10) {
-			jobs += 10
-			if jobs > 1000 {
-				t.Fatal("the log takes any number of jobs without a new generation")
-			}
-		}
-		if jobs < 100 { // three generations are there, and what is left is less than ten take
-			t.Errorf("only %d jobs were taken", jobs)
-		}
-		if n := s.counts("mail")[0]; n != int64(jobs) {
-			t.Errorf("got %d ready, want %d: who was not served has changed something", n, jobs)
-		}
-		open()
-		time.Sleep(time.Second)
-		if !try(10) {
-			t.Error("nothing is taken when there is room again")
-		}
-		if try(100) { // more than a generation has room for
-			t.Error("more was taken than there was room for")
-		}
-		s.wantCounts("mail", int64(jobs)+10, 0, 0, 0)
-	})
-}
-
 // A stay that lets go of the critical section to wait for room has its time noted,
 // and so has the one after it.
 func TestStaysAroundAWaitForRoom(t *testing.T) {

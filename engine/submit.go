@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -30,51 +31,42 @@ func (e *Engine) Submit(cmds ...Command) LSN {
 	if !e.enter() {
 		return e.refuseAll(cmds)
 	}
+	lsn, _ := e.decideAll(cmds)
+	return lsn
+}
+
+// TrySubmit is Submit for those who have others to look after: where Submit would
+// wait, because too much waits for the disk already or the log has to make its next
+// generation first, it ends. It answers how many of cmds, the first of them, were
+// decided; nothing was done of the others, which Submit takes as they are, but for
+// delays and times to live that were over. It takes what a Multi takes, Multi, Fetch
+// and Stats. An Ack or a JobDelete of more than 128 is for Submit: it lets others in,
+// and they may use up the room for its rest.
+func (e *Engine) TrySubmit(cmds ...Command) (lsn LSN, decided int) {
+	if e.pressed() {
+		return lsnNothing, 0
+	}
+	for _, cmd := range cmds {
+		e.prepare(cmd)
+	}
+	if !e.enter() {
+		return e.refuseAll(cmds), len(cmds)
+	}
+	e.hasty = true
 	return e.decideAll(cmds)
 }
 
-// TrySubmit is Submit for those who have others to look after. False, and nothing
-// was done, where Submit might wait: because too much waits for the disk already,
-// or for the log to make its next generation. Where it lets others in as Submit does,
-// they may use up the room that there was, and it waits after all.
-func (e *Engine) TrySubmit(cmds ...Command) (LSN, bool) {
-	if e.pressed() {
-		return lsnNothing, false
-	}
-	room := timeRoom
-	for _, cmd := range cmds {
-		e.prepare(cmd)
-		room += tryRoom(cmd)
-	}
-	if !e.enter() {
-		return e.refuseAll(cmds), true
-	}
-	if !e.log.Ready(room) {
-		e.leave()
-		return lsnNothing, false
-	}
-	return e.decideAll(cmds), true
-}
+// maxTried is how many jobs an Ack or a JobDelete of TrySubmit is about at most: one
+// piece of work, see maxTurn.
+const maxTried = 128
 
-// tryRoom is what the records of one command of TrySubmit take at most.
-func tryRoom(cmd Command) int {
-	switch c := cmd.(type) {
-	case *Fetch:
-		return 2 * max(c.Count, 1) * recordRoom // a job may be overdue
-	case *Stats:
-		return 0
-	case *Multi:
-		n := 0
-		for _, cmd := range c.Commands {
-			n += multiRoom(cmd)
-		}
-		return n
-	}
-	return multiRoom(cmd)
-}
+// errWouldWait is what a command of TrySubmit meets where it would have to wait. It
+// has decided nothing.
+var errWouldWait = errors.New("the log has no room at this moment")
 
 // decideAll carries out cmds and ends the stay, or more than one if they take long.
-func (e *Engine) decideAll(cmds []Command) LSN {
+// A hasty one ends before the first that would have to wait.
+func (e *Engine) decideAll(cmds []Command) (lsn LSN, decided int) {
 	hung := false
 	var work workDone
 	for i, cmd := range cmds {
@@ -92,13 +84,18 @@ func (e *Engine) decideAll(cmds []Command) LSN {
 			err = e.decide(cmd)
 			hung = err == ErrHung
 		}
+		if err == errWouldWait {
+			cmds = cmds[:i]
+			break
+		}
 		cmd.refuse(err)
 		if err != nil {
 			e.tally.refused++
 		}
 		work += workDone(jobsOf(cmd))
 	}
-	lsn := e.leave()
+	e.hasty = false
+	lsn = e.leave()
 	for _, cmd := range cmds {
 		switch c := cmd.(type) {
 		case *QueueList:
@@ -107,7 +104,7 @@ func (e *Engine) decideAll(cmds []Command) LSN {
 			slices.SortFunc(c.Crons, byName)
 		}
 	}
-	return lsn
+	return lsn, len(cmds)
 }
 
 // jobsOf is about how many jobs a command was about.
@@ -305,6 +302,10 @@ func (e *Engine) longEnough(work *workDone, jobs int) bool {
 // was done, and is an ErrPartly. What others may have changed meanwhile is looked at
 // again, by exists for the room and by do.
 func (e *Engine) inParts(n int, exists, do func(i int) bool) error {
+	if e.hasty && !e.whole && n > maxTried {
+		return errWouldWait
+	}
+	atOnce := e.hasty || e.whole
 	done := false
 	var work workDone
 	for i := 0; i < n; {
@@ -314,7 +315,7 @@ func (e *Engine) inParts(n int, exists, do func(i int) bool) error {
 		}
 		for more := true; more && i < n; i++ {
 			done = do(i) || done
-			more = e.whole || !e.longEnough(&work, 1)
+			more = atOnce || !e.longEnough(&work, 1)
 		}
 		if i == n {
 			break
@@ -383,9 +384,12 @@ func (e *Engine) timeStay() {
 // pause ends the stay and begins another one, so that others get in. Nothing may
 // be taken any more after it: down says so.
 func (e *Engine) pause() {
+	hasty := e.hasty
+	e.hasty = false // the others are not
 	e.leave()
 	e.mu.Lock()
 	e.tick()
+	e.hasty = hasty
 }
 
 // flushAfter is how long a group may lie open that nobody waits for.
@@ -409,7 +413,7 @@ var (
 // room sees to it that records of n bytes go into the open group. It must come
 // before anything is read from the state for a decision, because while the log
 // makes a generation it lets go of the critical section. ErrNoSpace,
-// ErrTooLarge, ErrHung, ErrFailed.
+// ErrTooLarge, ErrHung, ErrFailed; errWouldWait where the stay is hasty.
 func (e *Engine) room(n int) error {
 	for {
 		if e.open != nil {
@@ -496,6 +500,9 @@ func (e *Engine) seal() {
 func (e *Engine) makeRoom(err error, news <-chan struct{}) error {
 	if refusal := spaceError(err); refusal != nil {
 		return refusal
+	}
+	if e.hasty {
+		return errWouldWait
 	}
 	e.serve() // the stay ends here; what came in goes out
 	e.announce()

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -217,20 +216,6 @@ func (l *Log) Open(n int) (*Group, error) {
 		full:   min(targetGroupBytes, l.maxGroup/4),
 	}
 	return l.open, nil
-}
-
-// Ready says whether records of n bytes would find their places without
-// ErrPreparing, in the open group or behind it, in however many groups. It belongs
-// to the caller of Open and Add, and has nothing made.
-func (l *Log) Ready(n int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	target := min(targetGroupBytes, l.maxGroup/4)
-	n += (n/target + 2) * (prefixBytes + headerBytes + alignBytes) // sealed when full, and once because of its date
-	if l.open != nil {
-		n += len(l.open.buf) // the tail is behind it when it is sealed
-	}
-	return l.at.fits(n) || slices.ContainsFunc(l.prepared, func(gen *generation) bool { return gen.fits(n) })
 }
 
 // place finds where a group with n bytes of records goes: the index of a

@@ -123,8 +123,8 @@ func (f *fakeEngine) Wait(engine.LSN) error {
 	return f.waitErr
 }
 
-func (f *fakeEngine) TrySubmit(cmds ...engine.Command) (engine.LSN, bool) {
-	return f.Submit(cmds...), true
+func (f *fakeEngine) TrySubmit(cmds ...engine.Command) (lsn engine.LSN, decided int) {
+	return f.Submit(cmds...), len(cmds)
 }
 
 func (f *fakeEngine) Abandon(cmds ...engine.Command) {

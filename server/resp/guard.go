@@ -17,7 +17,7 @@ func (g guarded) Submit(cmds ...engine.Command) engine.LSN {
 	return g.e.Submit(cmds...)
 }
 
-func (g guarded) TrySubmit(cmds ...engine.Command) (engine.LSN, bool) {
+func (g guarded) TrySubmit(cmds ...engine.Command) (lsn engine.LSN, decided int) {
 	defer engine.EndOnPanic()
 	return g.e.TrySubmit(cmds...)
 }

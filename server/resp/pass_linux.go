@@ -178,18 +178,12 @@ func (p *poller) read(c *conn) {
 func (p *poller) commit() {
 	e := *p.s.engine.Load()
 	began := p.s.slow.begin()
-	lsn, ok := e.TrySubmit(p.b.cmds...)
-	if !ok {
-		// A goroutine can be left waiting; the poller cannot.
-		for i := range p.turns {
-			if t := &p.turns[i]; !t.done {
-				p.burnt = true
-				p.hand(p.b, t, remainder{stage: stageParsed})
-			}
-		}
+	lsn, decided := e.TrySubmit(p.b.cmds...)
+	p.b.lsn = lsn
+	p.handUndecided(decided, remainder{stage: stageParsed, began: began, lsn: lsn})
+	if decided == 0 {
 		return
 	}
-	p.b.lsn = lsn
 	p.mu.Lock()
 	p.waiting, p.lsn, p.began = true, lsn, began
 	p.mu.Unlock()
@@ -209,6 +203,20 @@ func (p *poller) commit() {
 		}
 	}
 	p.b.noteAnswered(e)
+}
+
+// handUndecided leaves the turns that are not among the first so many commands to
+// goroutines, which can be left waiting. Of one turn some may be decided.
+func (p *poller) handUndecided(decided int, r remainder) {
+	for i := range p.turns {
+		t := &p.turns[i]
+		if !t.done && t.cmds > decided {
+			p.burnt = true
+			r.decided = decided
+			p.hand(p.b, t, r)
+		}
+		decided = max(decided-t.cmds, 0)
+	}
 }
 
 // finish writes the replies of a turn, and lets its connection wait for the next

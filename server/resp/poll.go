@@ -2,6 +2,7 @@ package resp
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"pawl/engine"
@@ -84,11 +85,12 @@ func (c *conn) endPass() {
 // remainder is what a goroutine has to do first for a connection that the
 // poller leaves to it in the middle of a pass.
 type remainder struct {
-	stage stage
-	began time.Time     // stageWaiting: when the commands went to the engine, for the slow log
-	lsn   engine.LSN    // stageWaiting: to wait for
-	err   error         // stageWaited: what Wait said
-	wait  time.Duration // the last command is a FETCH that waits so long for a job; 0 is none
+	stage   stage
+	decided int           // stageParsed: so many of the commands, the first of them, are decided
+	began   time.Time     // when the commands that are decided went to the engine, for the slow log
+	lsn     engine.LSN    // what they wait for
+	err     error         // stageWaited: what Wait said
+	wait    time.Duration // the last command is a FETCH that waits so long for a job; 0 is none
 }
 
 // stage is how far the poller came with the commands of the batch.
@@ -96,7 +98,7 @@ type stage uint8
 
 const (
 	stageNone    stage = iota // there is no batch
-	stageParsed               // they are to be decided
+	stageParsed               // they, or the last of them, are to be decided
 	stageWaiting              // they are decided, not known to be durable
 	stageWaited               // the replies are to be written
 	stageWriting              // the replies are in the output, the first of it is out
@@ -113,6 +115,7 @@ func (c *conn) resume() {
 	b := c.b
 	switch r.stage {
 	case stageParsed:
+		c.concludeDecided(&r)
 		r.began = c.srv.slow.begin()
 		b.lsn = c.submit(b.cmds...)
 		r.err = c.wait(b.lsn)
@@ -138,6 +141,21 @@ func (c *conn) resume() {
 		c.flush()
 	}
 	c.dropBatch()
+}
+
+// concludeDecided writes the replies of those commands of the batch that the poller has
+// had decided, and takes them out of it.
+func (c *conn) concludeDecided(r *remainder) {
+	if r.decided == 0 {
+		return
+	}
+	b := c.b
+	err := c.wait(r.lsn)
+	c.noteSlow(r.began, r.decided)
+	last := slices.IndexFunc(b.entries, func(e entry) bool { return e.cmd == b.cmds[r.decided-1] })
+	c.conclude(b.entries[:last+1], err)
+	c.flush() // the others may take their time
+	b.entries, b.cmds = b.entries[last+1:], b.cmds[r.decided:]
 }
 
 // mustWait gives the time that the last of entries, a FETCH, is to wait for a

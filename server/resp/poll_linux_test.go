@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -286,29 +285,53 @@ func TestPollerThatHangsIsRelieved(t *testing.T) {
 	}
 }
 
-// crampedEngine has a log without room, for as long as it is cramped.
+// crampedEngine has a log with room for some commands only, for as long as it is
+// cramped.
 type crampedEngine struct {
 	*fakeEngine
-	cramped atomic.Pointer[chan struct{}] // closed when there is room; nil is roomy
+	mu   sync.Mutex
+	left int           // commands that there is room for
+	room chan struct{} // closed when there is room; nil is roomy
 }
 
-func (e *crampedEngine) TrySubmit(cmds ...engine.Command) (engine.LSN, bool) {
-	if e.cramped.Load() != nil {
-		return 0, false
+// cramp leaves room for so many commands; open ends it.
+func (e *crampedEngine) cramp(left int) (open func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.left, e.room = left, make(chan struct{})
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		close(e.room)
+		e.room = nil
 	}
-	return e.fakeEngine.TrySubmit(cmds...)
+}
+
+func (e *crampedEngine) TrySubmit(cmds ...engine.Command) (lsn engine.LSN, decided int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	decided = len(cmds)
+	if e.room != nil {
+		decided = min(decided, e.left)
+		e.left -= decided
+	}
+	return e.fakeEngine.Submit(cmds[:decided]...), decided
 }
 
 func (e *crampedEngine) Submit(cmds ...engine.Command) engine.LSN {
-	if room := e.cramped.Load(); room != nil {
-		<-*room
+	e.mu.Lock()
+	room := e.room
+	e.mu.Unlock()
+	if room != nil {
+		<-room
 	}
 	return e.fakeEngine.Submit(cmds...)
 }
 
-// Where the engine would have the poller wait before it decides, those who asked
-// for something wait by themselves, and the poller serves the others.
-func TestPollerWaitsForNoRoom(t *testing.T) {
+// startCramped starts a server on a log that can be cramped, with clients that the
+// poller has.
+func startCramped(t *testing.T, clients int) (*daemon, *crampedEngine, []*peer) {
+	t.Helper()
 	if portable {
 		t.Skip("there is no poller")
 	}
@@ -317,16 +340,22 @@ func TestPollerWaitsForNoRoom(t *testing.T) {
 	if err := d.s.SetEngine(e); err != nil {
 		t.Fatal(err)
 	}
-	const clients = 5
 	var all []*peer
 	for range clients {
 		c := d.dial()
 		c.expect("+PONG", "PING")
 		all = append(all, c)
 	}
-	d.polled(clients)
-	room := make(chan struct{})
-	e.cramped.Store(&room)
+	d.polled(int64(clients))
+	return d, e, all
+}
+
+// Where the engine would have the poller wait before it decides, those who asked
+// for something wait by themselves, and the poller serves the others.
+func TestPollerWaitsForNoRoom(t *testing.T) {
+	const clients = 5
+	d, e, all := startCramped(t, clients)
+	open := e.cramp(0)
 	for _, c := range all[:2] {
 		c.send(command("PING") + command("ENQUEUE", "q", "x"))
 	}
@@ -335,8 +364,7 @@ func TestPollerWaitsForNoRoom(t *testing.T) {
 		c.expect("+PONG", "PING")
 	}
 	d.polled(clients - 2)
-	e.cramped.Store(nil)
-	close(room)
+	open()
 	for _, c := range all[:2] {
 		if got := c.reply(); got != "+PONG" {
 			t.Errorf("got %s", got)
@@ -351,6 +379,37 @@ func TestPollerWaitsForNoRoom(t *testing.T) {
 		}
 		return d.s.Numbers().Polled == clients
 	})
+}
+
+// Where the engine decides some commands of a pipeline and would have the poller wait
+// before the others, the replies of those come at once, and the others are done once,
+// behind them.
+func TestPollerHandsOverWhatIsUndecided(t *testing.T) {
+	d, e, all := startCramped(t, 2)
+	c := all[0]
+	open := e.cramp(2)
+	c.send(command("PING") + command("ENQUEUE", "q", "a") + command("PING") + command("ENQUEUE", "q", "b") +
+		command("PING") + command("ENQUEUE", "q", "c") + command("FETCH", "q", "1000", "COUNT", "9", "WAIT", "1000"))
+	expect := func(all ...string) {
+		t.Helper()
+		for _, want := range all {
+			if got := c.reply(); !strings.HasPrefix(got, want) {
+				t.Fatalf("got %s, want %s", got, want)
+			}
+		}
+	}
+	expect("+PONG", `["task_id"`, "+PONG", `["task_id"`)
+	all[1].expect("+PONG", "PING")
+	d.polled(1)
+	if got := e.readyIn("q"); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("before there is room: got %q", got)
+	}
+	open()
+	expect("+PONG", `["task_id"`, `[["lease_id"`)
+	if n := e.held(); n != 3 {
+		t.Errorf("got %d jobs leased, want 3", n)
+	}
+	c.expect("+PONG", "PING")
 }
 
 // The janitor may look once more at a poller that has ended. Its last pass, in

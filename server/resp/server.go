@@ -35,7 +35,7 @@ import (
 // What the methods promise is said there.
 type Engine interface {
 	Submit(cmds ...engine.Command) engine.LSN
-	TrySubmit(cmds ...engine.Command) (engine.LSN, bool)
+	TrySubmit(cmds ...engine.Command) (lsn engine.LSN, decided int)
 	Wait(lsn engine.LSN) error
 	Await(f *engine.Fetch) (*engine.Waiter, engine.LSN)
 	Cancel(w *engine.Waiter) bool
