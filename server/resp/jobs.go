@@ -97,26 +97,31 @@ func (w *writer) orNull(name string, value []byte) {
 
 // JOB DELETE id….
 func cmdJobDelete(c *conn, args [][]byte) {
-	d := &engine.JobDelete{}
+	var looks []engine.Command
 	for _, arg := range args[2:] {
-		id, err := state.ParseJobID(arg)
-		if err != nil {
-			continue // no job has it
+		if id, err := state.ParseJobID(arg); err == nil { // else no job has it
+			looks = append(looks, &engine.JobGet{ID: id})
 		}
-		get := engine.JobGet{ID: id}
-		if err := c.wait(c.submit(&get)); err != nil {
-			c.abandon(&get)
-			line, _ := replyError(err)
-			c.fail(line)
-			return
+	}
+	d := &engine.JobDelete{}
+	err := c.wait(c.submit(looks...))
+	for _, look := range looks {
+		get := look.(*engine.JobGet)
+		if err == nil {
+			err = get.Err()
 		}
 		if !get.Found {
 			continue
 		}
 		c.forget(&get.Job)
 		if c.ownsKey(get.Job.Queue) {
-			d.IDs = append(d.IDs, id)
+			d.IDs = append(d.IDs, get.ID)
 		}
+	}
+	if err != nil {
+		line, _ := replyError(err)
+		c.fail(line)
+		return
 	}
 	c.add(d, renderJobDelete, 0)
 }

@@ -15,6 +15,7 @@ import (
 
 	"pawl/engine"
 	"pawl/server/resp"
+	"pawl/state"
 )
 
 const pollers = true
@@ -282,6 +283,39 @@ func TestPollerThatHangsIsRelieved(t *testing.T) {
 		if got := c.do("ENQUEUE", "q", "z"); !strings.HasPrefix(got, `["task_id"`) {
 			t.Errorf("got %s", got)
 		}
+	}
+}
+
+// JOB DELETE looks at its jobs before it deletes them, all at once, and waits for that:
+// elsewhere.
+func TestPollerDeletesNoJobs(t *testing.T) {
+	if portable {
+		t.Skip("there is no poller")
+	}
+	d := startLoading(t, resp.Options{})
+	e := &hangingEngine{fakeEngine: newFakeEngine()}
+	if err := d.s.SetEngine(e); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.heal)
+	deleter, others := d.dial(), []*peer{d.dial(), d.dial()}
+	for _, c := range append(others, deleter) {
+		c.expect("+PONG", "PING")
+	}
+	d.polled(3)
+	e.hang()
+	id := func(slot state.Slot) string { return state.NewJobID(1_700_000_000_000, slot, 0, 0).String() }
+	deleter.send(command("JOB", "DELETE", id(1), id(2), id(3)))
+	d.until("it looks", func() bool { return len(e.waiting()) == 1 })
+	for _, c := range others {
+		c.expect("+PONG", "PING")
+	}
+	d.polled(2)
+	e.waiting()[0] <- nil
+	d.until("it deletes", func() bool { return len(e.waiting()) == 2 })
+	e.waiting()[1] <- nil
+	if got := deleter.reply(); got != "0" {
+		t.Errorf("got %s", got)
 	}
 }
 

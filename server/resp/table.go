@@ -65,7 +65,7 @@ func table() []*command {
 			summary: "Looks at and changes single jobs.", sub: []*command{
 				{name: "GET", syntax: "id", arity: 3, flags: flagRead, summary: "Tells everything known of a job.", run: cmdJobGet},
 				{name: "HISTORY", syntax: "id [FROM lsn]", arity: -3, most: 5, flags: flagRead, summary: "Tells what happened to a job, from the log.", run: cmdJobHistory},
-				{name: "DELETE", syntax: "id…", arity: -3, flags: flagWrite | flagPipeline | flagMulti, summary: "Deletes jobs, leased ones too.", run: cmdJobDelete},
+				{name: "DELETE", syntax: "id…", arity: -3, flags: flagWrite | flagMulti, summary: "Deletes jobs, leased ones too.", run: cmdJobDelete},
 				{name: "RUN", syntax: "id", arity: 3, flags: flagWrite, summary: "Makes a waiting job ready now.", run: cmdJobRun},
 				{name: "DELAY", syntax: "id ms", arity: 4, flags: flagWrite, summary: "Makes a waiting job due in some time.", run: cmdJobDelay},
 				{name: "PRIORITY", syntax: "id n", arity: 4, flags: flagWrite, summary: "Changes the priority of a waiting job.", run: cmdJobPriority},
