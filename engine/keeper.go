@@ -13,6 +13,7 @@ import (
 // keeper looks after what lies on the disk, in one goroutine beside the
 // commands: it watches the space and the log, writes snapshots, carries live bodies out of
 // generations that are mostly dead, and removes generations that nothing needs.
+// Memory of jobs that are gone it gives back, too.
 // It sleeps while nothing is written.
 type keeper struct {
 	e      *Engine
@@ -46,6 +47,8 @@ type keeper struct {
 	// Owned by the keeper's goroutine.
 	rotten    map[uint32]bool      // generations with a body that cannot be carried
 	unneeded  map[uint32]time.Time // since when a generation is not needed
+	packAt    time.Time            // when to look for memory to give back
+	unpacked  bool                 // there may be some
 	fullSince time.Time
 }
 
@@ -123,6 +126,8 @@ func (k *keeper) loop() {
 		k.maybeSnapshot()
 		busy := k.cleanFor(lookEvery)
 		k.dropGenerations()
+		k.unpacked = k.unpacked || written != seen
+		k.giveBack()
 		switch {
 		case busy, written != seen, k.e.full.Load(), k.ctx.Err() != nil:
 			timer.Reset(lookEvery)
@@ -133,10 +138,8 @@ func (k *keeper) loop() {
 			timer.Stop()
 			if k.written.Load() != written {
 				timer.Reset(lookEvery)
-			} else if d := k.untilSnapshot(); d > 0 {
+			} else if d := k.untilLook(); d > 0 {
 				timer.Reset(d)
-			} else if len(k.unneeded) > 0 {
-				timer.Reset(max(lookEvery, time.Duration(k.e.limits.keep.Load())/4))
 			}
 		}
 		seen = written

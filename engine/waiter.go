@@ -22,6 +22,7 @@ type Waiter struct {
 // may not exist yet. Guarded by the engine's critical section.
 type waiters struct {
 	lines map[string]*line
+	most  int // lines there were since the map was made, whose memory it keeps
 	// dirty are the lines whose queue may have something for them, the one that
 	// has been it for longest first.
 	dirty, dirtyLast *line
@@ -30,6 +31,9 @@ type waiters struct {
 	work             int          // since serve looked at the clock: lines and jobs
 	keys             [][]byte     // scratch of firstIn
 }
+
+// manyLines is of how many the map of lines is made anew when nobody waits any more.
+const manyLines = 1000
 
 // line is who waits for one queue.
 type line struct {
@@ -88,6 +92,7 @@ next:
 		if l == nil {
 			l = &line{key: string(key)}
 			ws.lines[l.key] = l
+			ws.most = max(ws.most, len(ws.lines))
 		}
 		for i := range w.places {
 			if w.places[i].line == l {
@@ -129,6 +134,9 @@ func (ws *waiters) leave(w *Waiter) bool {
 		if l.first == nil {
 			delete(ws.lines, l.key)
 			ws.lookAgain(l, 0)
+			if len(ws.lines) == 0 && ws.most > manyLines {
+				ws.lines, ws.timed, ws.most = nil, nil, 0
+			}
 		}
 	}
 	w.places = nil

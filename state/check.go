@@ -50,7 +50,7 @@ func (c *checker) fail(format string, args ...any) bool {
 func (c *checker) checkTables() error {
 	for _, step := range []func() bool{
 		c.checkRoot, c.checkFree, c.checkJobs, c.load, c.checkClaims, c.checkGroups, c.checkShared,
-		c.checkQueues, c.checkAllListed, c.checkIdle, c.checkCrons,
+		c.checkQueues, c.checkAllListed, c.checkIdle, c.checkCrons, c.packFree,
 	} {
 		if !step() {
 			return c.err

@@ -37,18 +37,20 @@ func (c *checker) checkFree() (ok bool) {
 func freeEntries[T comparable, P entry[T]](c *checker, name string, s *slab[T, P]) (free []bool, ok bool) {
 	free = make([]bool, uint64(s.last)+1)
 	n := uint32(0)
-	for i := s.free; i != 0; i = *P(s.at(i)).link() {
+	e := new(T)
+	for i := s.free; i != 0; i = *P(e).link() {
 		if !s.has(i) || free[i] {
 			return nil, c.fail("%s: free list leads to %d", name, i)
 		}
 		free[i] = true
 		n++
-		if _, isJob := any(*s.at(i)).(job); isJob {
+		s.read(i, e)
+		if _, isJob := any(*e).(job); isJob {
 			continue
 		}
-		e := *s.at(i)
-		*P(&e).link() = 0
-		if e != *new(T) {
+		rest := *e
+		*P(&rest).link() = 0
+		if rest != *new(T) {
 			return nil, c.fail("%s: entry %d is free and not empty", name, i)
 		}
 	}
@@ -88,10 +90,12 @@ func (c *checker) checkCrons() bool {
 		}
 	})
 	return c.checkNamed("crons", crons, c.crons.used, c.crons.last, c.crons.free, func(i uint32) (uint32, bool) {
-		e := c.crons.at(i)
+		var e cron
+		c.crons.read(i, &e)
 		return e.next, e.Name == ""
 	}) && c.checkNamed("metas", metas, c.metas.used, c.metas.last, c.metas.free, func(i uint32) (uint32, bool) {
-		e := c.metas.at(i)
+		var e meta
+		c.metas.read(i, &e)
 		return e.next, e.key == ""
 	})
 }

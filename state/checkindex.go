@@ -35,7 +35,7 @@ func (s *State) checkIndexes() error {
 		if l.serial == 0 || !l.held {
 			return
 		}
-		if s.claimOf[l.name()] != i {
+		if s.claimOf.find(l.name()) != i {
 			c.fail("claim %d is not the one of its key", i)
 		}
 		if !s.alive(l) {
@@ -54,12 +54,12 @@ func (s *State) checkIndexes() error {
 		}
 	})
 	each(&s.groups, func(i uint32, g *group) {
-		if g.serial != 0 && s.groupOf[queueText{g.serial, g.key}] != i {
+		if g.serial != 0 && s.groupOf.find(queueText{g.serial, g.key}) != i {
 			c.fail("group %d is not the one of its key", i)
 		}
 	})
 	each(&s.reasons, func(i uint32, r *reason) {
-		if r.refs != 0 && s.reasonOf[reasonText{r.queue, r.text}] != i {
+		if r.refs != 0 && s.reasonOf.find(r.queue, []byte(r.text)) != i {
 			c.fail("reason %d is not the one of its text", i)
 		}
 	})
@@ -122,11 +122,11 @@ func (s *State) checkNames() error {
 	serials := make(map[uint64]bool, s.queueOf.count)
 	s.queues.each(func(_ uint32, q *queue) { serials[q.serial] = true })
 	c.checkSizes([]size{
-		{"held keys", len(s.claimOf), held},
+		{"held keys", s.claimOf.count, held},
 		{"queues", s.queueOf.count, int(s.queues.used)},
 		{"serials", len(serials), int(s.queues.used)},
-		{"groups", len(s.groupOf), int(s.groups.used)},
-		{"reasons", len(s.reasonOf), int(s.reasons.used)},
+		{"groups", s.groupOf.count, int(s.groups.used)},
+		{"reasons", s.reasonOf.count, int(s.reasons.used)},
 		{"policies", len(s.policyOf), int(s.policies.used)},
 		{"crons", len(s.cronOf), int(s.crons.used)},
 		{"values", len(s.metaOf), int(s.metas.used)},

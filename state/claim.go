@@ -28,8 +28,8 @@ func (s *State) alive(c *claim) bool {
 
 // holder is the claim that keeps key from being used in q at now, 0 for none.
 func (s *State) holder(q uint32, key Key, now Millis) uint32 {
-	i, ok := s.claimOf[queueText{s.queues.at(q).serial, key}]
-	if !ok {
+	i := s.claimOf.find(queueText{s.queues.at(q).serial, key})
+	if i == 0 {
 		return 0
 	}
 	if c := s.claims.at(i); !s.alive(c) && c.until <= now {
@@ -52,19 +52,19 @@ func (s *State) stake(slot uint32, j *job, key Key, until Millis) {
 // hold makes a claim held in q, in place of one that is over, if there is.
 func (s *State) hold(i uint32, c *claim, q uint32) {
 	c.queue, c.serial = q, s.queues.at(q).serial
-	if stale, ok := s.claimOf[c.name()]; ok {
+	if stale := s.claimOf.find(c.name()); stale != 0 {
 		old := s.claims.edit(stale)
 		s.windows.remove(old.until, stale)
 		s.letGo(stale, old)
 	}
 	c.held = true
-	s.claimOf[c.name()] = i
+	s.claimOf.add(c.name(), i)
 	s.queues.edit(q).claims++
 }
 
 // letGo makes a claim not held. Without a job it is gone.
 func (s *State) letGo(i uint32, c *claim) {
-	delete(s.claimOf, c.name())
+	s.claimOf.remove(c.name())
 	c.held = false
 	// The queue may have been forgotten with the claim still held.
 	if s.queues.at(c.queue).serial == c.serial {

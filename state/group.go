@@ -24,12 +24,12 @@ func (s *State) setGroup(j *job, key Key) {
 		return
 	}
 	k := queueText{s.queues.at(j.queue).serial, key}
-	i, ok := s.groupOf[k]
-	if !ok {
+	i := s.groupOf.find(k)
+	if i == 0 {
 		var g *group
 		i, g = s.groups.alloc()
 		g.serial, g.key = k.serial, key
-		s.groupOf[k] = i
+		s.groupOf.add(k, i)
 	}
 	s.groups.edit(i).refs++
 	s.editExtra(j).group = i
@@ -46,7 +46,7 @@ func (s *State) dropGroup(j *job) {
 	}
 	g := s.groups.edit(x.group)
 	if g.refs--; g.refs == 0 {
-		delete(s.groupOf, queueText{g.serial, g.key})
+		s.groupOf.remove(queueText{g.serial, g.key})
 		s.groups.release(x.group)
 	}
 	x.group = 0

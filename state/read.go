@@ -123,7 +123,7 @@ type Counts struct {
 func (s *State) NextSlot() (Slot, uint16) {
 	next := s.jobs.next()
 	if s.jobs.has(next) {
-		return Slot(next), s.jobs.at(next).reuse()
+		return Slot(next), s.reuse(next)
 	}
 	return Slot(next), 0
 }
@@ -135,11 +135,18 @@ func (s *State) LastReuse(slot Slot) (uint16, bool) {
 	if !s.jobs.has(i) {
 		return 0, false
 	}
-	j := s.jobs.at(i)
-	if j.where == 0 {
-		return j.reuse() - 1, true
+	if s.jobs.at(i).where == 0 {
+		return s.reuse(i) - 1, true
 	}
-	return j.reuse(), true
+	return s.reuse(i), true
+}
+
+// reuse is how often a slot was used before the job that is in it, or is to come.
+func (s *State) reuse(i uint32) uint16 {
+	if r := s.jobs.rest(i); r != nil {
+		return r.traceOf(i)
+	}
+	return s.jobs.at(i).reuse()
 }
 
 // NextQueue is the ID the next KindQueue must name. 0: no more fit.
@@ -238,8 +245,8 @@ func (s *State) Idlest() (q QueueID, since Millis, ok bool) {
 
 // GroupJobs is how many jobs of q name the group, in any place.
 func (s *State) GroupJobs(q QueueID, group Key) uint32 {
-	i, ok := s.groupOf[queueText{s.queues.at(uint32(q)).serial, group}]
-	if !ok {
+	i := s.groupOf.find(queueText{s.queues.at(uint32(q)).serial, group})
+	if i == 0 {
 		return 0
 	}
 	return s.groups.at(i).refs
@@ -261,7 +268,7 @@ func (s *State) Counts() Counts {
 		Jobs:   s.jobsIn,
 		Queues: uint64(s.queues.used),
 		Groups: uint64(s.groups.used),
-		Keys:   uint64(len(s.claimOf)),
+		Keys:   uint64(s.claimOf.count),
 		Crons:  uint64(s.crons.used),
 		Metas:  uint64(s.metas.used),
 		Bytes:  s.bytes,
@@ -273,11 +280,12 @@ func (s *State) Counts() Counts {
 // memory estimates, from what entries of each kind were measured to cost with
 // the maps and trees that lead to them.
 func (s *State) memory() uint64 {
-	n := func(last uint32, each uint64) uint64 { return uint64(last) * each }
+	n := func(used uint32, each uint64) uint64 { return uint64(used) * each }
 	marks := s.deadlines.len() + s.walls.len() + s.windows.len() + s.pauses.len() + s.graves.len()
-	return n(s.jobs.last, 64) + n(s.extras.last, 48) + n(s.queues.used, 464) + n(s.queues.last, 16) + n(s.levels.last, 16) +
-		n(s.groups.last, 140) + n(s.claims.last, 140) + n(s.reasons.last, 200) + n(s.policies.last, 80) +
-		n(s.settings.last, 96) + n(s.crons.last, 500) + n(s.metas.last, 200) + uint64(marks)*18
+	return s.jobs.bytes(64) + s.extras.bytes(48) + n(s.queues.used, 464) + s.queues.bytes(16) + s.levels.bytes(16) +
+		s.groups.bytes(48) + n(s.groups.used, 92) + s.claims.bytes(72) + n(s.claims.used, 68) +
+		s.reasons.bytes(32) + n(s.reasons.used, 168) + s.policies.bytes(80) +
+		s.settings.bytes(96) + n(s.crons.used, 500) + n(s.metas.used, 200) + uint64(marks)*18
 }
 
 // Job is a copy of the job at slot; ok is false when there is none.

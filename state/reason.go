@@ -38,18 +38,18 @@ func (s *State) reasonFor(q uint32, text []byte) uint32 {
 	if len(text) == 0 {
 		return 0
 	}
-	i, ok := s.reasonOf[reasonText{q, string(text)}]
-	if !ok && s.queues.at(q).reasons >= MaxReasons {
+	i := s.reasonOf.find(q, text)
+	if i == 0 && s.queues.at(q).reasons >= MaxReasons {
 		text = []byte(otherReason)
-		i, ok = s.reasonOf[reasonText{q, otherReason}]
+		i = s.reasonOf.find(q, text)
 	}
-	if ok {
+	if i != 0 {
 		s.reasons.edit(i).refs++
 		return i
 	}
 	i, r := s.reasons.alloc()
 	r.text, r.queue, r.refs = string(text), q, 1
-	s.reasonOf[reasonText{q, r.text}] = i
+	s.reasonOf.add(reasonText{q, r.text}, i)
 	s.queues.edit(q).reasons++
 	return i
 }
@@ -60,6 +60,6 @@ func (s *State) dropReason(i uint32) {
 		return
 	}
 	s.queues.edit(r.queue).reasons--
-	delete(s.reasonOf, reasonText{r.queue, r.text})
+	s.reasonOf.remove(reasonText{r.queue, r.text})
 	s.reasons.release(i)
 }

@@ -27,12 +27,20 @@ type slab[T any, P entry[T]] struct {
 	used   uint32 // entries that are not free
 	epoch  uint32 // rises with every view
 	frozen uint32 // pages and chunks of earlier epochs belong to a view, 0 for none
+
+	// What no view looks at: see pack.go.
+	uses         []use         // of each page
+	empty        []uint32      // pages that were empty once, for packSome to look at
+	looked, kept int           // how many of empty packSome has looked at this time, and kept
+	packed       uint64        // pages that are
+	zero         *[pageItems]T // stands for all pages that are packed
 }
 
 type chunk[T any] struct {
-	pages  [chunkPages]*[pageItems]T
-	epochs [chunkPages]uint32 // in which each page was made, never before its chunk was
-	epoch  uint32             // in which this chunk was
+	pages  [chunkPages]*[pageItems]T // a packed one is slab.zero, which nobody writes to
+	rests  [chunkPages]*rest         // nil for a page that is not packed
+	epochs [chunkPages]uint32        // in which each page was made, never before its chunk was
+	epoch  uint32                    // in which this chunk was
 }
 
 // An entry can say where its link to the next free entry is, and be written and
@@ -46,7 +54,8 @@ type entry[T any] interface {
 // has reports whether i was ever handed out.
 func (s *slab[T, P]) has(i uint32) bool { return i != 0 && i <= s.last }
 
-// at is an entry to read.
+// at is an entry to read. A free one may lack its link, and what it leaves behind:
+// read gives these.
 func (s *slab[T, P]) at(i uint32) *T {
 	return &s.chunks[i>>chunkShift].pages[i>>pageBits%chunkPages][i%pageItems]
 }
@@ -80,6 +89,7 @@ func (s *slab[T, P]) put(p uint32, page *[pageItems]T) {
 	}
 	c := s.own(p >> chunkBits)
 	c.pages[p%chunkPages], c.epochs[p%chunkPages] = page, s.epoch
+	s.uses = append(s.uses, use{})
 }
 
 // next is the number that alloc will hand out, 0 when all are in use.
@@ -100,12 +110,17 @@ func (s *slab[T, P]) alloc() (uint32, *T) {
 			s.put(i>>pageBits, new([pageItems]T))
 		}
 	}
+	if s.free == i && s.rest(i) != nil {
+		s.unpack(i >> pageBits)
+	}
 	e := s.edit(i)
 	if s.free == i {
 		s.free = *P(e).link()
 		*P(e).link() = 0
 	}
 	s.used++
+	u := &s.uses[i>>pageBits]
+	u.n, u.fresh = u.n+1, true
 	return i, e
 }
 
@@ -116,6 +131,11 @@ func (s *slab[T, P]) release(i uint32) *T {
 	*P(e).link() = s.free
 	s.free = i
 	s.used--
+	u := &s.uses[i>>pageBits]
+	if u.n--; u.n == 0 && !u.listed {
+		u.listed = true
+		s.empty = append(s.empty, i>>pageBits)
+	}
 	return e
 }
 

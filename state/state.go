@@ -21,9 +21,9 @@ type State struct {
 	fires     index // crons, by next wall time
 
 	queueOf  *names                 // by queue key
-	groupOf  map[queueText]uint32   // group in a queue
-	claimOf  map[queueText]uint32   // unique key in a queue
-	reasonOf map[reasonText]uint32  // reason in a queue
+	groupOf  *keys                  // group in a queue
+	claimOf  *keys                  // unique key in a queue
+	reasonOf *texts                 // reason in a queue
 	policyOf map[policyValue]uint32 // tries and backoff
 	cronOf   map[cronName]uint32
 	metaOf   map[string]uint32
@@ -84,9 +84,9 @@ func New() *State {
 		graves:    newIndex(),
 		fires:     newIndex(),
 		queueOf:   newNames(),
-		groupOf:   map[queueText]uint32{},
-		claimOf:   map[queueText]uint32{},
-		reasonOf:  map[reasonText]uint32{},
+		groupOf:   newKeys(),
+		claimOf:   newKeys(),
+		reasonOf:  newTexts(),
 		policyOf:  map[policyValue]uint32{},
 		cronOf:    map[cronName]uint32{},
 		metaOf:    map[string]uint32{},

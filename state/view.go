@@ -119,7 +119,7 @@ func writeTable[T any, P entry[T]](b *blockWriter, s *slab[T, P]) {
 		b.block(func(c *coder) {
 			for i := p << pageBits; i < (p+1)<<pageBits; i++ {
 				if s.has(i) {
-					*e = *s.at(i) // a copy: walking writes its fields back
+					s.read(i, e) // a copy: walking writes its fields back
 					P(e).walk(c)
 				}
 			}
@@ -286,7 +286,7 @@ func (s *State) reindex() {
 		if c.serial == 0 || !c.held {
 			return
 		}
-		s.claimOf[c.name()] = i
+		s.claimOf.add(c.name(), i)
 		if !s.alive(c) {
 			windows = append(windows, mark{c.until, i})
 		}
@@ -302,12 +302,12 @@ func (s *State) reindex() {
 	})
 	each(&s.groups, func(i uint32, g *group) {
 		if g.serial != 0 {
-			s.groupOf[queueText{g.serial, g.key}] = i
+			s.groupOf.add(queueText{g.serial, g.key}, i)
 		}
 	})
 	each(&s.reasons, func(i uint32, r *reason) {
 		if r.refs != 0 {
-			s.reasonOf[reasonText{r.queue, r.text}] = i
+			s.reasonOf.add(reasonText{r.queue, r.text}, i)
 		}
 	})
 	each(&s.policies, func(i uint32, p *policy) {
