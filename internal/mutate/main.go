@@ -6,6 +6,7 @@
 //	go run ./internal/mutate -run 'TestDecide' ./wal decide.go
 //	go run ./internal/mutate ./snapshot format.go encode.go decode.go
 //	go run ./internal/mutate -part 2/5 ./state codec.go
+//	go run ./internal/mutate -lines 40,77 -tests './wal ./recovery' ./wal commit.go
 //
 // Nothing in the tree is written: the go command is given the changed file as an
 // overlay.
@@ -23,6 +24,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -30,14 +34,21 @@ func main() {
 	run := flag.String("run", "", "which tests to run, as of go test; empty is all")
 	limit := flag.Duration("timeout", time.Minute, "how long the tests of one mutant may take; one that hangs is killed, in both senses")
 	share := flag.String("part", "1/1", "which part of the mutants to try, such as 2/5: every fifth, from the second on")
+	lines := flag.String("lines", "", "only mutants on these lines, such as 12,40,77: what survived before; empty is all")
+	tests := flag.String("tests", "", "packages whose tests are asked, with spaces between; empty is PACKAGE")
 	flag.Parse()
 	var sum tally
-	if _, err := fmt.Sscanf(*share, "%d/%d", &sum.part, &sum.parts); err != nil || sum.part < 1 || sum.part > sum.parts || flag.NArg() < 2 {
-		fmt.Fprintln(os.Stderr, "usage: mutate [-run REGEXP] [-timeout D] [-part N/M] PACKAGE FILE…")
+	_, err := fmt.Sscanf(*share, "%d/%d", &sum.part, &sum.parts)
+	if sum.lines = numbers(*lines); err != nil || sum.part < 1 || sum.part > sum.parts || flag.NArg() < 2 || len(sum.lines) == 0 && *lines != "" {
+		fmt.Fprintln(os.Stderr, "usage: mutate [-run REGEXP] [-timeout D] [-part N/M] [-lines N,…] [-tests PACKAGES] PACKAGE FILE…")
 		os.Exit(2)
 	}
+	asked := strings.Fields(*tests)
+	if len(asked) == 0 {
+		asked = flag.Args()[:1]
+	}
 	for _, file := range flag.Args()[1:] {
-		if err := sum.file(flag.Arg(0), file, *run, *limit); err != nil {
+		if err := sum.file(filepath.Join(flag.Arg(0), file), asked, *run, *limit); err != nil {
 			fmt.Fprintln(os.Stderr, "mutate:", err)
 			os.Exit(2)
 		}
@@ -45,9 +56,23 @@ func main() {
 	fmt.Printf("%d mutants, %d killed, %d survived\n", sum.killed+sum.survived, sum.killed, sum.survived)
 }
 
-// tally counts mutants that build, of one part.
+// numbers are those of a list with commas; nil if it is none.
+func numbers(list string) (all []int) {
+	for field := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return nil
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// tally counts mutants that build, of one part, and where lines is not empty on
+// those lines.
 type tally struct {
 	part, parts      int
+	lines            []int
 	killed, survived int
 }
 
@@ -57,8 +82,8 @@ type mutant struct {
 	with      string
 }
 
-func (s *tally) file(pkg, name, run string, limit time.Duration) error {
-	path, err := filepath.Abs(filepath.Join(pkg, name))
+func (s *tally) file(name string, asked []string, run string, limit time.Duration) error {
+	path, err := filepath.Abs(name)
 	if err != nil {
 		return err
 	}
@@ -79,8 +104,12 @@ func (s *tally) file(pkg, name, run string, limit time.Duration) error {
 		if i%s.parts != s.part-1 {
 			continue
 		}
+		line := 1 + bytes.Count(source[:m.from], []byte("\n"))
+		if len(s.lines) > 0 && !slices.Contains(s.lines, line) {
+			continue
+		}
 		changed := bytes.Join([][]byte{source[:m.from], []byte(m.with), source[m.end:]}, nil)
-		verdict, err := try(dir, pkg, path, changed, run, limit)
+		verdict, err := try(dir, asked, path, changed, run, limit)
 		if err != nil {
 			return err
 		}
@@ -89,7 +118,7 @@ func (s *tally) file(pkg, name, run string, limit time.Duration) error {
 			s.killed++
 		case survived:
 			s.survived++
-			fmt.Printf("survived: %s:%d: %q -> %q\n", filepath.Join(pkg, name), 1+bytes.Count(source[:m.from], []byte("\n")), source[m.from:m.end], m.with)
+			fmt.Printf("survived: %s:%d: %q -> %q\n", name, line, source[m.from:m.end], m.with)
 		}
 	}
 	return nil
@@ -157,8 +186,9 @@ const (
 	invalid          // it does not build
 )
 
-// try runs the tests with changed in the place of the file path.
-func try(dir, pkg, path string, changed []byte, run string, limit time.Duration) (verdict, error) {
+// try runs the tests of the packages asked with changed in the place of the file
+// path.
+func try(dir string, asked []string, path string, changed []byte, run string, limit time.Duration) (verdict, error) {
 	file, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(file, changed, 0o600); err != nil {
 		return 0, err
@@ -172,10 +202,11 @@ func try(dir, pkg, path string, changed []byte, run string, limit time.Duration)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute) // building takes time too
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "go", "test", "-vet=off", "-short", "-failfast", "-overlay", overlay, "-timeout", limit.String(), "-run", run, pkg).CombinedOutput()
+	args := []string{"test", "-vet=off", "-short", "-failfast", "-overlay", overlay, "-timeout", limit.String(), "-run", run}
+	out, err := exec.CommandContext(ctx, "go", append(args, asked...)...).CombinedOutput()
 	switch {
-	case err == nil && bytes.Contains(out, []byte("no tests to run")):
-		return 0, fmt.Errorf("no test of %s is named like %q", pkg, run)
+	case err == nil && bytes.Count(out, []byte("[no tests to run]")) == len(asked):
+		return 0, fmt.Errorf("no test of %s is named like %q", asked, run)
 	case err == nil:
 		return survived, nil
 	case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
