@@ -177,7 +177,7 @@ func (h *History) look(number uint32, all bool) (birth, error) {
 		return birth{}, fmt.Errorf("read generation %d: %w", number, err)
 	}
 	data := make([]byte, min(size, firstGroup))
-	if err := readFull(f, data, 0); err != nil {
+	if err := h.readFull(f, data, 0); err != nil {
 		return birth{}, fmt.Errorf("read generation %d: %w", number, err)
 	}
 	s := scanner{data: data, store: h.Store, generation: number}
@@ -215,7 +215,7 @@ func (h *History) look(number uint32, all bool) (birth, error) {
 			damage.Err = fmt.Errorf("%w, and no generation has %d bytes", damage.Err, size)
 			return birth{}, damage
 		}
-		switch zero, err := onlyZeros(f, min(size, birthEntryBytes), size); {
+		switch zero, err := h.onlyZeros(f, min(size, birthEntryBytes), size); {
 		case err != nil:
 			return birth{}, fmt.Errorf("read generation %d: %w", number, err)
 		case !zero:
@@ -229,7 +229,7 @@ func (h *History) look(number uint32, all bool) (birth, error) {
 	}
 	made := s.birth.within(size)
 	h.buf = slices.Grow(h.buf[:0], int(made))[:made]
-	if err := readFull(f, h.buf, 0); err != nil {
+	if err := h.readFull(f, h.buf, 0); err != nil {
 		return birth{}, fmt.Errorf("read generation %d: %w", number, err)
 	}
 	rest := h.buf[min(len(h.buf), birthEntryBytes):]
@@ -261,11 +261,11 @@ func (h *History) lostLink(lsn LSN, why string) *CorruptError {
 }
 
 // onlyZeros says whether a file is zero from one offset to another.
-func onlyZeros(f io.ReaderAt, from, to int64) (bool, error) {
+func (h *History) onlyZeros(f io.ReaderAt, from, to int64) (bool, error) {
 	var piece [64 << 10]byte
 	for from < to {
 		b := piece[:min(to-from, int64(len(piece)))]
-		if err := readFull(f, b, from); err != nil {
+		if err := h.readFull(f, b, from); err != nil {
 			return false, err
 		}
 		if !allZero(b) {
@@ -355,13 +355,19 @@ func (h *History) join(bereft bool) error {
 	return nil
 }
 
-func readFull(f io.ReaderAt, b []byte, off int64) error {
+// readFull reads len(b) bytes that the file had when it was asked for its size. In
+// a log that is being written it may have been cut off since, behind its history,
+// where nothing but zeros stood.
+func (h *History) readFull(f io.ReaderAt, b []byte, off int64) error {
 	n, err := f.ReadAt(b, off)
-	if n == len(b) {
+	switch {
+	case n == len(b):
+		return nil
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	case h.live:
+		clear(b[n:])
 		return nil
 	}
-	if err == nil || errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
+	return io.ErrUnexpectedEOF
 }

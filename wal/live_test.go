@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"testing"
 
 	"pawl/internal/vfs"
@@ -230,6 +231,63 @@ func TestLiveLookOnFailingDisk(t *testing.T) {
 		}
 		if failed < 10 {
 			t.Errorf("damage at %d: %d operations failed, want 10 at least", offset, failed)
+		}
+	}
+}
+
+// cutting is a disk on which one file is whole whenever somebody asks for its size,
+// and cut off right after that.
+type cutting struct {
+	*waltest.Disk
+	name   string
+	whole  []byte
+	length int
+}
+
+type cuttingFile struct {
+	vfs.File
+	c *cutting
+}
+
+func (c *cutting) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
+	f, err := c.Disk.OpenFile(name, flag, perm)
+	if err == nil && name == c.name {
+		return cuttingFile{f, c}, nil
+	}
+	return f, err
+}
+
+func (f cuttingFile) Size() (int64, error) {
+	f.c.SetContents(f.c.name, f.c.whole)
+	defer f.c.Cut(f.c.name, f.c.length)
+	return f.File.Size()
+}
+
+// A generation whose first entries are damaged is cut off behind its history, as
+// every full one is, while it is looked at: that is still the damage, and no failure
+// to read.
+func TestDamagedGenerationIsCutOff(t *testing.T) {
+	for _, offset := range []int64{50, 150} { // the birth, the link
+		disk := waltest.NewDisk()
+		b := newBusyLog(t, disk)
+		b.fill(6, 100)
+		list := b.l.Generations()
+		info := list[slices.IndexFunc(list[1:], func(info wal.Info) bool { return info.Length < wal.MinGenerationBytes })+1]
+		name := segmentFile(info.Generation)
+		disk.Flip(name, offset*8)
+		whole := append(disk.Contents(name), make([]byte, wal.MinGenerationBytes-info.Length)...)
+		h, err := wal.Find(&cutting{disk, name, whole, int(info.Length)}, logDir, wal.FindOptions{Live: true})
+		if err != nil {
+			t.Errorf("damage at %d: %v", offset, err)
+			continue
+		}
+		if len(h.Damaged) != 1 || h.Damaged[0].Generation != info.Generation {
+			t.Errorf("damage at %d: got %v, want that of generation %d", offset, h.Damaged, info.Generation)
+		}
+		groups := 0
+		err = h.Remains(info.Generation, 0, func(*wal.Stored, bool) bool { groups++; return true })
+		if err != nil || wal.LSN(groups) != info.LastLSN-info.FirstLSN+1 {
+			t.Errorf("damage at %d: %d groups remain of %+v, %v", offset, groups, info, err)
 		}
 	}
 }

@@ -143,13 +143,13 @@ func (h *History) whole(generation uint32) ([]byte, error) {
 		return nil, fmt.Errorf("read generation %d: %w", generation, err)
 	}
 	first := make([]byte, min(size, birthEntryBytes))
-	if err := readFull(f, first, 0); err != nil {
+	if err := h.readFull(f, first, 0); err != nil {
 		return nil, fmt.Errorf("read generation %d: %w", generation, err)
 	}
 	s := scanner{data: first, store: h.Store, generation: generation}
 	_, _ = s.next() // without a birth it may be as long as any
 	data := make([]byte, s.birth.within(size))
-	if err := readFull(f, data, 0); err != nil {
+	if err := h.readFull(f, data, 0); err != nil {
 		return nil, fmt.Errorf("read generation %d: %w", generation, err)
 	}
 	return data, nil
