@@ -101,9 +101,7 @@ func (l *Log) Sync() error {
 
 // raiseDurable is called with syncing held.
 func (l *Log) raiseDurable(lsn LSN) {
-	if lsn > l.Durable() {
-		l.durable.Store(uint64(lsn))
-	}
+	l.durable.Store(uint64(max(lsn, l.Durable())))
 }
 
 // turn makes gen the generation that is written. Its link is durable.

@@ -152,6 +152,26 @@ func TestRecords(t *testing.T) {
 	}
 }
 
+// A header vouches wherever it stands, from the first byte on.
+func TestVouched(t *testing.T) {
+	s := scanner{salt: 0x1122334455667788}
+	entry := exampleEntry()
+	for _, before := range []int{0, 1, prefixBytes, 1000} {
+		b := append(make([]byte, before), entry[prefixBytes:]...)
+		if got := s.vouched(b); got != 6 {
+			t.Errorf("behind %d bytes: got group %d, want 6", before, got)
+		}
+	}
+	for _, b := range [][]byte{nil, entry[:8], entry[prefixBytes+8:]} {
+		if got := s.vouched(b); got != 0 {
+			t.Errorf("of %d bytes: got group %d, want none", len(b), got)
+		}
+	}
+	if got := (&scanner{salt: 1}).vouched(entry); got != 0 {
+		t.Errorf("another generation's vouches for group %d", got)
+	}
+}
+
 // TestFormatDocument decodes the example of FORMAT.md and makes it again.
 func TestFormatDocument(t *testing.T) {
 	doc, err := os.ReadFile("FORMAT.md")

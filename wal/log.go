@@ -300,7 +300,7 @@ func (l *Log) Close() error {
 		err = fmt.Errorf("wal: closed with %d groups that were not committed", waiting)
 	}
 	if err == nil {
-		if _, err = l.mark(kindClosed, 0); err == nil {
+		if err = l.mark(kindClosed); err == nil {
 			if err = l.syncMark(); err != nil {
 				err = fmt.Errorf("close log: %w", err)
 			}

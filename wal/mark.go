@@ -6,13 +6,12 @@ import (
 )
 
 // Idle writes the idle mark now, unless groups are open or waiting, or there is
-// nothing new to mark, or no room. With Foreground it also syncs it. The log
-// does this by itself otherwise.
+// nothing new to mark. With Foreground it also syncs. The log does this by itself
+// otherwise.
 func (l *Log) Idle() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	marked, err := l.mark(kindIdle, markEntryBytes)
-	if err != nil || !marked || !l.opt.Foreground {
+	if err := l.mark(kindIdle); err != nil || !l.opt.Foreground {
 		return err
 	}
 	return l.syncMark()
@@ -42,22 +41,23 @@ func (l *Log) standingWitness() *generation {
 	return nil
 }
 
-// mark writes a mark if groups stand still and keep bytes stay free behind it.
+// mark writes a mark if groups stand still. There is room: a group leaves that of
+// two, one idle mark at most follows it, and then another group or the closed mark.
 // The caller holds writing.
-func (l *Log) mark(k kind, keep int) (bool, error) {
+func (l *Log) mark(k kind) error {
 	if err := l.Failure(); err != nil {
-		return false, err
+		return err
 	}
 	if k == kindIdle && !l.unmarked {
-		return false, nil
+		return nil
 	}
 	gen := l.current
 	l.mu.Lock()
-	at := gen.tail
-	if l.waiting > 0 || at+markEntryBytes+keep > gen.size || l.ended != (k == kindClosed) {
+	if l.waiting > 0 {
 		l.mu.Unlock()
-		return false, nil
+		return nil
 	}
+	at := gen.tail
 	gen.tail += markEntryBytes // a group that is opened now goes behind it
 	l.mu.Unlock()
 	entry := gen.image[at : at+markEntryBytes]
@@ -65,7 +65,7 @@ func (l *Log) mark(k kind, keep int) (bool, error) {
 	encodeEntry(entry, &h, 0)
 	gen.dirty = true
 	if err := gen.segment.append(entry, len(entry)); err != nil {
-		return false, l.fail(fmt.Errorf("mark %s: %w", gen.path, err))
+		return l.fail(fmt.Errorf("mark %s: %w", gen.path, err))
 	}
 	l.chain, l.written, l.unmarked = h.sum, at+markEntryBytes, false
 	l.counts.marks.Add(1)
@@ -78,9 +78,9 @@ func (l *Log) mark(k kind, keep int) (bool, error) {
 	}
 	l.mu.Unlock()
 	if err := l.testify(k); err != nil {
-		return false, l.fail(fmt.Errorf("mark %s: %w", l.witness.path, err))
+		return l.fail(fmt.Errorf("mark %s: %w", l.witness.path, err))
 	}
-	return true, nil
+	return nil
 }
 
 // testify writes a mark a second time, where the link of a prepared generation

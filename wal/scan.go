@@ -58,13 +58,13 @@ var errEnd = errors.New("end of the written part")
 // error the scanner stays where it is.
 func (s *scanner) next() (content []byte, err error) {
 	rest := s.data[s.offset:]
-	if s.offset > 0 && s.last.kind == kindClosed || len(rest) == 0 || rest[0] == 0 {
-		if allZero(rest) {
-			return nil, errEnd
-		}
-		if s.offset > 0 && s.last.kind == kindClosed {
-			return nil, errors.New("entry behind the closed mark")
-		}
+	switch closed := s.last.kind == kindClosed; {
+	case !closed && len(rest) > 0 && rest[0] != 0: // an entry, or damage
+	case allZero(rest):
+		return nil, errEnd
+	case closed:
+		return nil, errors.New("entry behind the closed mark")
+	default:
 		return nil, errNoHeader
 	}
 	h, content, size, err := decodeEntry(rest)
@@ -128,38 +128,34 @@ func (s *scanner) check(h *header, content []byte) error {
 
 // mark returns the mark of this generation that b begins with, if it does.
 func (s *scanner) mark(b []byte) (header, bool) {
-	h, _, _, err := decodeEntry(b)
-	return h, err == nil && h.kind > kindLink && h.length == headerBytes && h.salt == s.salt && h.generation == s.generation
+	h, content, _, err := decodeEntry(b)
+	return h, err == nil && h.kind > kindLink && len(content) == 0 && h.salt == s.salt
 }
 
 // vouched searches every offset of b for headers of this generation, whole ones,
 // whatever became of what follows them, and returns the highest LSN that one
-// knows to have been durable. Payloads can not pass for headers: clients never
-// see a salt.
+// knows to have been durable. The salt says whose they are: no other generation
+// has it, and payloads can not pass for headers, for clients never see one.
 func (s *scanner) vouched(b []byte) LSN {
 	var salt [8]byte
 	binary.LittleEndian.PutUint64(salt[:], s.salt)
 	const saltAt = 8
 	var highest LSN
-	for at := 0; ; {
+	for at := min(saltAt, len(b)); ; at++ {
 		i := bytes.Index(b[at:], salt[:])
 		if i < 0 {
 			return highest
 		}
 		at += i
-		if start := at - saltAt; start >= 0 {
-			h, err := decodeHeader(b[start:])
-			if err == nil && h.generation == s.generation && (s.store == StoreID{} || h.store == s.store) {
-				highest = max(highest, h.durable)
-			}
+		if h, err := decodeHeader(b[at-saltAt:]); err == nil {
+			highest = max(highest, h.durable)
 		}
-		at++
 	}
 }
 
 // notZero is how many bytes b has up to the last one that is not zero.
 func notZero(b []byte) int64 {
-	for len(b) >= len(zeros) && bytes.Equal(b[len(b)-len(zeros):], zeros[:]) {
+	for bytes.HasSuffix(b, zeros[:]) {
 		b = b[:len(b)-len(zeros)]
 	}
 	return int64(len(bytes.TrimRight(b, "\x00")))
