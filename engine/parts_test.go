@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pawl/engine"
@@ -111,6 +112,7 @@ func deleteOf(held []engine.Delivery) *engine.JobDelete {
 // during has the next stay that looks at the clock find its time over, and others
 // do something meanwhile.
 func (s *shop) during(others func()) {
+	synctest.Wait() // the keeper has begun: its stay is not the one that is meant
 	over := false
 	s.e.Elapse(func(time.Time) time.Duration {
 		if over {
