@@ -85,3 +85,11 @@ func (e *Engine) HoldsCensus() bool {
 
 // ForgetCensus has the next Census look at the queues.
 func (e *Engine) ForgetCensus() { e.census.forget() }
+
+// Lines is how many lines of waiters there are, and how many of them are to be looked
+// at again at a time.
+func (e *Engine) Lines() (lines, timed int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.waiters.lines), len(e.waiters.timed)
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // Hanging is a file system on which reads ("read") and data syncs ("datasync") of
-// files wait while it hangs.
+// files, and the making of directories ("mkdir"), wait while it hangs.
 type Hanging struct {
 	vfs.FS
 	mu    sync.Mutex
@@ -53,6 +53,12 @@ func (h *Hanging) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, e
 		return nil, err
 	}
 	return &hangingFile{f, h}, nil
+}
+
+// Mkdir implements vfs.FS.
+func (h *Hanging) Mkdir(name string, perm fs.FileMode) error {
+	h.wait("mkdir")
+	return h.FS.Mkdir(name, perm)
 }
 
 type hangingFile struct {
