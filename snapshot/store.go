@@ -32,10 +32,6 @@ const (
 
 	// readSize is how much is read at once.
 	readSize = 1 << 20
-
-	// syncEvery bounds the bytes that wait in the page cache: while they are
-	// synced, the log's syncs wait for the same disk.
-	syncEvery = 2 << 20
 )
 
 // File is a snapshot in its place.
@@ -134,50 +130,62 @@ func writeFile(ctx context.Context, fsys vfs.FS, name string, v io.WriterTo, m M
 			err = closing
 		}
 	}()
-	e := newEncoder(&fileWriter{ctx: ctx, f: f, log: log}, m)
+	disk := vfs.ToDevice(f)
+	defer func() {
+		if closing := disk.Close(); err == nil {
+			err = closing
+		}
+	}()
+	e := newEncoder(&fileWriter{ctx, disk, log}, m)
 	if _, err := v.WriteTo(e); err != nil {
 		return 0, err
 	}
 	if err := e.close(); err != nil {
 		return 0, err
 	}
-	if err := f.Sync(); err != nil {
+	if err := disk.Sync(); err != nil {
 		return 0, err
 	}
 	return e.written, nil
 }
 
-// fileWriter appends to a file and keeps few bytes unsynced.
+// fileWriter writes to a file at the pace.
 type fileWriter struct {
-	ctx    context.Context // of the one Write that owns this writer
-	f      vfs.File
-	log    Beside
-	offset int64
-	synced int64
+	ctx  context.Context // of the one Write that owns this writer
+	disk io.Writer
+	log  Beside
 }
 
 func (w *fileWriter) Write(p []byte) (int, error) {
 	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n, err := w.f.WriteAt(p, w.offset)
-	w.offset += int64(n)
-	if err == nil && w.offset-w.synced >= syncEvery {
-		err = w.f.Datasync()
-		w.synced = w.offset
-	}
+	n, err := w.disk.Write(p)
 	w.log.pace(w.ctx, n)
 	return n, err
 }
 
 // readBack reads a file from the disk, not from memory, and finds what was
-// meant to be written.
+// meant to be written. After a failed sync the page cache can hold what the disk
+// does not.
 func readBack(ctx context.Context, fsys vfs.FS, name string, m Meta, log Beside) error {
-	r, err := Open(fsys, name)
+	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	disk, err := vfs.FromDevice(f)
+	if err != nil {
+		return err
+	}
+	defer disk.Close()
+	r, err := newNamed(disk, name)
+	if err != nil {
+		return err
+	}
 	if r.Meta() != m {
 		return &DamageError{File: name, Offset: preambleLen, Want: fmt.Sprintf("%+v", m), Got: fmt.Sprintf("%+v", r.Meta())}
 	}
