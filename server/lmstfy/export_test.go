@@ -33,3 +33,9 @@ func BreakEngine(s *Server, e Engine) {
 	g := Guard(e)
 	s.engine.Store(&g)
 }
+
+// RefuseLater is what a publish does that met its limiter, to be done later.
+func RefuseLater(s *Server, namespace, token string) func() {
+	pool, token := SplitToken(token)
+	return func() { s.metrics.limited(&call{pool: pool, namespace: namespace, token: token, side: produce}) }
+}

@@ -1,6 +1,7 @@
 package lmstfy
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,13 +21,14 @@ import (
 const OtherQueues = "(other)"
 
 // Label values that clients choose are bounded: a namespace is a label only
-// behind a good token, at most maxNamespaceSeries of them.
+// behind a good token and while it has any, at most maxNamespaceSeries of them.
 const maxNamespaceSeries = 1000
 
 // metrics are the counters of this edge, under lmstfy's names, so that existing
 // dashboards and alerts go on working. It is a prometheus.Collector.
 type metrics struct {
 	engine    func() Engine
+	tokens    *Tokens
 	maxQueues atomic.Int64
 
 	latency *prometheus.HistogramVec
@@ -39,9 +41,10 @@ type metrics struct {
 	pools   pools
 
 	mu         sync.RWMutex
-	calls      map[callKey]callSeries // guarded by mu
-	namespaces map[[2]string]bool     // guarded by mu; pool and namespace that are labels
-	queues     map[string]*queueTimes // guarded by mu; by key, that of all over maxQueues is empty
+	calls      map[callKey]callSeries // guarded by mu; by labels
+	namespaces map[space]bool         // guarded by mu; those that are labels
+	queues     map[string]*queueTimes // guarded by mu; by key
+	others     *queueTimes            // guarded by mu; of all over maxQueues, nil until there is one
 	census     state.Millis           // guarded by mu; of when the last one is that forget looked at
 }
 
@@ -52,7 +55,7 @@ type queueTimes struct {
 }
 
 // callKey is one kind of calls. The namespace is empty when nobody vouches for
-// it.
+// it, and OtherQueues when it is one too many.
 type callKey struct {
 	pool, namespace string
 	route           route
@@ -66,18 +69,19 @@ type callSeries struct {
 	latency prometheus.Observer
 }
 
-func newMetrics(maxQueues int, names []string, current func() Engine) *metrics {
+func newMetrics(maxQueues int, tokens *Tokens, current func() Engine) *metrics {
 	waiting := make(map[string]*atomic.Int64)
-	for _, pool := range names {
+	for _, pool := range tokens.pools {
 		waiting[pool] = new(atomic.Int64)
 	}
 	queueLabels := []string{"pool", "namespace", "queue"}
 	queueBuckets := prometheus.ExponentialBuckets(15, 3.5, 7)
 	m := &metrics{
 		engine:     current,
+		tokens:     tokens,
 		waiting:    waiting,
 		calls:      make(map[callKey]callSeries),
-		namespaces: make(map[[2]string]bool),
+		namespaces: make(map[space]bool),
 		queues:     make(map[string]*queueTimes),
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "infra_lmstfy_http_latency_milliseconds",
@@ -109,14 +113,12 @@ func newMetrics(maxQueues int, names []string, current func() Engine) *metrics {
 
 // observe counts a finished call.
 func (m *metrics) observe(c *call, elapsed time.Duration) {
-	key := callKey{route: c.route, method: methodLabel(c), status: c.status}
+	key := callKey{pool: c.pool, route: c.route, method: methodLabel(c), status: c.status}
 	if c.known {
-		key.pool, key.namespace = c.pool, c.namespace
-	} else {
-		key.pool = c.pool
+		key.namespace = c.namespace
 	}
 	m.mu.RLock()
-	seen, ok := m.calls[key]
+	seen, ok := m.calls[m.labels(key)]
 	m.mu.RUnlock()
 	if !ok {
 		seen = m.call(key)
@@ -127,28 +129,52 @@ func (m *metrics) observe(c *call, elapsed time.Duration) {
 	}
 }
 
-// call makes the series of one kind of calls. Beyond maxNamespaceSeries
-// namespaces the others share one.
+// labels are those of a kind of calls: beyond maxNamespaceSeries namespaces the
+// others share one. The caller holds mu.
+func (m *metrics) labels(key callKey) callKey {
+	if key.namespace != "" && len(m.namespaces) >= maxNamespaceSeries && !m.namespaces[space{key.pool, key.namespace}] {
+		key.namespace = OtherQueues
+	}
+	return key
+}
+
+// call makes the series of one kind of calls. A call may have outlived the last
+// token of its namespace, for which emptied has been called or will be.
 func (m *metrics) call(key callKey) callSeries {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	labels := key
-	if space := [2]string{key.pool, key.namespace}; key.namespace != "" && !m.namespaces[space] {
-		if len(m.namespaces) < maxNamespaceSeries {
-			m.namespaces[space] = true
-		} else {
-			labels.namespace = OtherQueues
-		}
+	if own := (space{key.pool, key.namespace}); key.namespace != "" && !m.tokens.has(own) {
+		key.namespace = ""
+	} else if key = m.labels(key); key.namespace != "" && key.namespace != OtherQueues {
+		m.namespaces[own] = true
+	}
+	seen, ok := m.calls[key]
+	if ok {
+		return seen
 	}
 	info := &routes[key.route]
-	seen := callSeries{count: m.codes.WithLabelValues(labels.pool, labels.namespace, info.label, labels.method, strconv.Itoa(key.status))}
+	seen.count = m.codes.WithLabelValues(key.pool, key.namespace, info.label, key.method, strconv.Itoa(key.status))
 	if key.status < 300 {
-		seen.latency = m.latency.WithLabelValues(labels.pool, labels.namespace, info.label, info.method)
+		seen.latency = m.latency.WithLabelValues(key.pool, key.namespace, info.label, info.method)
 	}
-	if labels == key {
-		m.calls[key] = seen
-	}
+	m.calls[key] = seen
 	return seen
+}
+
+// emptied takes the series of a namespace that has no token any more: tenants come
+// and go, and the next one finds room.
+func (m *metrics) emptied(s space) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.namespaces, s)
+	for key := range m.calls {
+		if key.pool == s.pool && key.namespace == s.namespace {
+			delete(m.calls, key)
+		}
+	}
+	its := prometheus.Labels{"pool": s.pool, "namespace": s.namespace}
+	m.codes.DeletePartialMatch(its)
+	m.latency.DeletePartialMatch(its)
 }
 
 // methodLabel is the route's method; a request without a route may have any.
@@ -164,14 +190,21 @@ func methodLabel(c *call) string {
 }
 
 // limited counts a refusal of the rate limiter. Only tokens with a limiter get
-// here, so there are no more series than those.
+// here, so there are no more series than those; a call may have outlived its own,
+// of which unlimited has been told or will be.
 func (m *metrics) limited(c *call) {
-	m.limits.WithLabelValues(c.pool, c.namespace, shortToken(c.token), c.side.String()).Inc()
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.tokens.window(c.pool, c.namespace, c.token) != nil {
+		m.limits.WithLabelValues(c.pool, c.namespace, shortToken(c.token), c.side.String()).Inc()
+	}
 }
 
 // unlimited takes the series of a token whose limiter has gone: tokens that are
 // changed every day would leave one each.
 func (m *metrics) unlimited(s scope) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.limits.DeletePartialMatch(prometheus.Labels{"pool": s.pool, "namespace": s.namespace, "token": shortToken(s.token)})
 }
 
@@ -189,7 +222,7 @@ func shortToken(token string) string {
 // consumed and deleted observe a job's age in milliseconds.
 func (m *metrics) consumed(key string, ms int64) {
 	m.mu.RLock()
-	q := m.queues[key]
+	q := m.orOthers(m.queues[key])
 	m.mu.RUnlock()
 	if q == nil {
 		q = m.queue(key)
@@ -199,7 +232,7 @@ func (m *metrics) consumed(key string, ms int64) {
 
 func (m *metrics) deleted(key []byte, ms int64) {
 	m.mu.RLock()
-	q := m.queues[string(key)]
+	q := m.orOthers(m.queues[string(key)])
 	m.mu.RUnlock()
 	if q == nil {
 		q = m.queue(string(key))
@@ -207,29 +240,35 @@ func (m *metrics) deleted(key []byte, ms int64) {
 	q.acked.Observe(float64(ms))
 }
 
+// orOthers is q or, where there is none and no room for one, what all the others
+// have, nil if that is to be made. The caller holds mu.
+func (m *metrics) orOthers(q *queueTimes) *queueTimes {
+	if q == nil && int64(len(m.queues)) >= m.maxQueues.Load() {
+		return m.others
+	}
+	return q
+}
+
 func (m *metrics) queue(key string) *queueTimes {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if q := m.queues[key]; q != nil {
+	if q := m.orOthers(m.queues[key]); q != nil {
 		return q
 	}
 	pool, namespace, queue := state.SplitQueueKey(key)
-	own := len(m.queues)
-	if m.queues[""] != nil {
-		own--
-	}
-	if int64(own) >= m.maxQueues.Load() {
+	other := int64(len(m.queues)) >= m.maxQueues.Load()
+	if other {
 		pool, namespace, queue = "", "", OtherQueues
-		key = ""
-		if q := m.queues[key]; q != nil {
-			return q
-		}
 	}
 	q := &queueTimes{
 		elapsed: m.elapsed.WithLabelValues(Label(pool), Label(namespace), Label(queue)),
 		acked:   m.acked.WithLabelValues(Label(pool), Label(namespace), Label(queue)),
 	}
-	m.queues[key] = q
+	if other {
+		m.others = q
+	} else {
+		m.queues[key] = q
+	}
 	return q
 }
 
@@ -238,13 +277,7 @@ func (m *metrics) setMaxQueues(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.maxQueues.Store(int64(n))
-	var own []string
-	for key := range m.queues {
-		if key != "" {
-			own = append(own, key)
-		}
-	}
-	slices.Sort(own)
+	own := slices.Sorted(maps.Keys(m.queues))
 	for _, key := range own[min(n, len(own)):] {
 		m.drop(key)
 	}
@@ -261,7 +294,7 @@ func (m *metrics) forget(census *engine.Census) {
 	m.census = census.At
 	for key, q := range m.queues {
 		_, there := slices.BinarySearchFunc(census.Queues, key, func(v engine.QueueView, key string) int { return strings.Compare(v.Key, key) })
-		if q.missed++; there || key == "" {
+		if q.missed++; there {
 			q.missed = 0
 		}
 		if q.missed == 2 {

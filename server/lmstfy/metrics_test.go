@@ -244,6 +244,119 @@ func TestLimiterSeriesGo(t *testing.T) {
 	})
 }
 
+// callSeries counts the series of calls of a namespace, "" for all of them.
+func callSeries(t *testing.T, s *shop, namespace string) (n int) {
+	t.Helper()
+	for name := range gather(t, s) {
+		if strings.HasPrefix(name, "http_http_codes{") || strings.HasPrefix(name, "http_latency_milliseconds{") {
+			if namespace == "" || strings.Contains(name, "namespace="+namespace+",") {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// TestNamespaceSeriesGo: with the last token of the namespace, whatever its clients
+// still do, and the next namespace has series of its own.
+func TestNamespaceSeriesGo(t *testing.T) {
+	bubble(t, lmstfy.Options{Pools: []string{"p"}}, func(t *testing.T, s *shop) {
+		first, second, other := s.token("ns"), s.token("ns"), s.token("other")
+		elsewhere, err := s.server.Tokens().Create("p", "ns", "", "the namespace of the same name in another pool")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, token := range []string{first, second, elsewhere} {
+			send(t, s.public, "PUT", "/api/ns/q", "x", "X-Token: "+token)
+			send(t, s.public, "GET", "/api/ns/none", "", "X-Token: "+token)
+		}
+		send(t, s.public, "PUT", "/api/other/q", "x", "X-Token: "+other)
+		drop := func(token string) {
+			t.Helper()
+			if err := s.server.Tokens().Delete("ns", token); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := callSeries(t, s, "ns")
+		if drop(first); callSeries(t, s, "ns") != before {
+			t.Errorf("got %d series when a token is left, want %d", callSeries(t, s, "ns"), before)
+		}
+		var poll sync.WaitGroup
+		poll.Go(func() { send(t, s.public, "GET", "/api/ns/none?timeout=5", "", "X-Token: "+second) })
+		time.Sleep(time.Second)
+		drop(second)
+		if got := callSeries(t, s, "ns"); got != before/2 { // those of the other pool
+			t.Errorf("got %d series when no token is left, want %d", got, before/2)
+		}
+		poll.Wait()
+		if got := callSeries(t, s, "ns"); got != before/2 {
+			t.Errorf("got %d series when a call outlived the last token, want %d", got, before/2)
+		}
+		drop(elsewhere)
+		if got := callSeries(t, s, "ns"); got != 0 {
+			t.Errorf("got %d series in the end, want none", got)
+		}
+		if got := callSeries(t, s, "other"); got != 2 {
+			t.Errorf("got %d series of another namespace, want 2", got)
+		}
+		send(t, s.public, "PUT", "/api/ns/q", "x", "X-Token: "+s.token("ns"))
+		if got := callSeries(t, s, "ns"); got != 2 {
+			t.Errorf("got %d series of the namespace that is there again, want 2", got)
+		}
+	})
+}
+
+// TestNamespaceSeriesAreBounded: what is one too many shares a series with others
+// of its kind, until there is room.
+func TestNamespaceSeriesAreBounded(t *testing.T) {
+	bubble(t, lmstfy.Options{}, func(t *testing.T, s *shop) {
+		var tokens []string
+		use := func(i int) {
+			t.Helper()
+			if got := send(t, s.public, "GET", fmt.Sprintf("/api/ns%d/none", i), "", "X-Token: "+tokens[i]); got.status != 404 {
+				t.Fatalf("got %d", got.status)
+			}
+		}
+		for i := range 1010 {
+			tokens = append(tokens, s.token(fmt.Sprint("ns", i)))
+			use(i)
+		}
+		const others = "http_http_codes{api=/api/:namespace/:queue/peek,code=404,method=GET,namespace=(other),pool=default}"
+		if n, got := callSeries(t, s, ""), gather(t, s)[others]; n != 1001 || got != 10 {
+			t.Errorf("got %d series, of which that of the others counts %v, want 1001 and 10", n, got)
+		}
+		if err := s.server.Tokens().Delete("ns7", tokens[7]); err != nil {
+			t.Fatal(err)
+		}
+		use(1005)
+		use(1006)
+		if n, got := callSeries(t, s, "ns1005"), gather(t, s)[others]; n != 1 || got != 11 {
+			t.Errorf("with room for one more it has %d series, and the others count %v, want 1 and 11", n, got)
+		}
+	})
+}
+
+// TestLimitedCallsOutlive: a refusal that is counted after its limiter has gone
+// leaves no series.
+func TestLimitedCallsOutlive(t *testing.T) {
+	bubble(t, lmstfy.Options{}, func(t *testing.T, s *shop) {
+		token := s.token("ns")
+		if err := s.server.Tokens().SetLimit("ns", token, lmstfy.Limit{Write: 1, Interval: 60}, true); err != nil {
+			t.Fatal(err)
+		}
+		refuse := lmstfy.RefuseLater(s.server, "ns", token)
+		if err := s.server.Tokens().DeleteLimit("ns", token); err != nil {
+			t.Fatal(err)
+		}
+		refuse()
+		for name := range gather(t, s) {
+			if strings.HasPrefix(name, "http_rate_limit{") {
+				t.Errorf("there is %s", name)
+			}
+		}
+	})
+}
+
 // TestLabelsAreBounded: whatever callers send, the number of series is.
 func TestLabelsAreBounded(t *testing.T) {
 	bubble(t, lmstfy.Options{MaxQueueSeries: 10, Pools: []string{"p"}}, func(t *testing.T, s *shop) {

@@ -173,8 +173,8 @@ func New(o Options) (*Server, error) {
 	s.accounts = newAccounts(o.Accounts, o.Log, s.now)
 	s.tokens = newTokens(o.Pools, o.FixedTokens, s.currentEngine)
 	s.tokens.deleted = o.TokenDeleted
-	s.metrics = newMetrics(o.MaxQueueSeries, o.Pools, s.currentEngine)
-	s.tokens.unlimited = s.metrics.unlimited
+	s.metrics = newMetrics(o.MaxQueueSeries, s.tokens, s.currentEngine)
+	s.tokens.unlimited, s.tokens.emptied = s.metrics.unlimited, s.metrics.emptied
 	return s, nil
 }
 

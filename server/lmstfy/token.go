@@ -61,6 +61,11 @@ const maxTokenBytes = 255
 // scope is where one token, or one limiter, holds.
 type scope struct{ pool, namespace, token string }
 
+// space is one namespace.
+type space struct{ pool, namespace string }
+
+func (s scope) space() space { return space{s.pool, s.namespace} }
+
 func (s scope) tokenKey() string {
 	return "token/" + s.pool + "/" + s.namespace + "/" + s.token
 }
@@ -87,11 +92,13 @@ type Tokens struct {
 	deleted func(pool, namespace, token string) // told of every deletion; may be nil
 
 	unlimited func(scope) // told of every limiter that goes
+	emptied   func(space) // told of every namespace whose last token goes
 
 	change sync.Mutex // held over a change: log first, then memory
 
 	mu      sync.RWMutex
 	tokens  map[scope]string  // guarded by mu; description
+	spaces  map[space]int     // guarded by mu; how many tokens a namespace has, if any
 	fixed   map[scope]bool    // read only; from the configuration
 	windows map[scope]*window // guarded by mu
 }
@@ -101,6 +108,7 @@ func newTokens(pools []string, fixed []FixedToken, current func() Engine) *Token
 		pools:   pools,
 		engine:  current,
 		tokens:  make(map[scope]string),
+		spaces:  make(map[space]int),
 		fixed:   make(map[scope]bool),
 		windows: make(map[scope]*window),
 	}
@@ -111,9 +119,28 @@ func newTokens(pools []string, fixed []FixedToken, current func() Engine) *Token
 		}
 		s := scope{pool, f.Namespace, f.Token}
 		t.fixed[s] = true
-		t.tokens[s] = f.Description
+		t.put(s, f.Description)
 	}
 	return t
+}
+
+// put has a token count, or changes its description. The caller holds mu.
+func (t *Tokens) put(s scope, description string) {
+	if _, known := t.tokens[s]; !known {
+		t.spaces[s.space()]++
+	}
+	t.tokens[s] = description
+}
+
+// drop has a token that there is count no more, and says whether it was the last
+// one of its namespace. The caller holds mu.
+func (t *Tokens) drop(s scope) (last bool) {
+	delete(t.tokens, s)
+	if t.spaces[s.space()]--; t.spaces[s.space()] > 0 {
+		return false
+	}
+	delete(t.spaces, s.space())
+	return true
 }
 
 // load reads everything from the log.
@@ -130,7 +157,7 @@ func (t *Tokens) load(e Engine) error {
 	defer t.mu.Unlock()
 	for _, p := range tokens.Pairs {
 		if s, ok := parseScope(strings.TrimPrefix(p.Key, "token/")); ok {
-			t.tokens[s] = string(p.Value)
+			t.put(s, string(p.Value))
 		}
 	}
 	for _, p := range limits.Pairs {
@@ -164,6 +191,13 @@ func (t *Tokens) valid(pool, namespace, token string) bool {
 	defer t.mu.RUnlock()
 	_, ok := t.tokens[scope{pool, namespace, token}]
 	return ok
+}
+
+// has says whether a namespace has any token.
+func (t *Tokens) has(s space) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.spaces[s] > 0
 }
 
 func (t *Tokens) window(pool, namespace, token string) *window {
@@ -228,7 +262,7 @@ func (t *Tokens) Create(pool, namespace, token, description string) (text string
 		return "", err
 	}
 	t.mu.Lock()
-	t.tokens[s] = description
+	t.put(s, description)
 	t.mu.Unlock()
 	return JoinToken(pool, token), nil
 }
@@ -263,8 +297,11 @@ func (t *Tokens) Delete(namespace, text string) error {
 			return err
 		}
 		t.mu.Lock()
-		delete(t.tokens, s)
+		last := t.drop(s)
 		t.mu.Unlock()
+		if last {
+			t.emptied(s.space())
+		}
 		if t.deleted != nil {
 			t.deleted(s.pool, s.namespace, s.token)
 		}
