@@ -34,7 +34,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			writeError(w, http.StatusForbidden, "host", "the Host header names no known name of this server; see --admin-host-names")
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(boundedWriter{w}, r)
 	})
 }
 
