@@ -176,7 +176,7 @@ func (c *apiCall) refuse(err error) {
 	if status == http.StatusServiceUnavailable {
 		c.w.Header().Set("Retry-After", "1")
 	}
-	if status == http.StatusInternalServerError {
+	if status == http.StatusInternalServerError && c.r.Context().Err() == nil { // else nobody is there to read it
 		c.s.log.Error("admin request failed", "path", c.route.path, "err", err)
 	}
 	writeError(c.w, status, code, message)

@@ -1,11 +1,13 @@
 package admin_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,6 +21,7 @@ import (
 	"pawl/acl"
 	"pawl/engine"
 	"pawl/server/admin"
+	"pawl/server/lmstfy"
 	"pawl/server/resp"
 	"pawl/server/servertest"
 	"pawl/state"
@@ -510,5 +513,30 @@ func TestHistoryRoute(t *testing.T) {
 		if code, reply := o.call("GET", "job/history"+query, "", ""); code != 400 {
 			t.Errorf("%q: got %d %v, want 400", query, code, reply)
 		}
+	}
+}
+
+// TestHangUpsAreNoFailures: that nobody waits for a reply any more is nothing that an
+// operator must hear of.
+func TestHangUpsAreNoFailures(t *testing.T) {
+	public, err := lmstfy.New(lmstfy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s, err := admin.New(admin.Options{Lmstfy: public, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SetEngine(servertest.Open(t, t.TempDir(), engine.Options{}))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	const path = "/api/v1/jobs?queue=default%2Fdefault%2Fq"
+	ask(s, "GET", path, func(r *http.Request) { *r = *r.WithContext(gone) })
+	if log.Len() > 0 {
+		t.Errorf("the log says %s", &log)
+	}
+	if w := ask(s, "GET", path); w.Code != 200 {
+		t.Errorf("who stays gets %d", w.Code)
 	}
 }
