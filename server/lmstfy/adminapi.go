@@ -145,7 +145,7 @@ func (a *adminCall) failed(err error) {
 		a.error(http.StatusInternalServerError, err.Error())
 	case errors.Is(err, ErrLimiterExists):
 		a.error(http.StatusInternalServerError, "throttler token("+a.token+") has already exists")
-	case errors.Is(err, engine.ErrUnknown):
+	case errors.Is(err, engine.ErrUnknown), errors.Is(err, engine.ErrUnanswered): // the outcome is open
 		a.error(http.StatusInternalServerError, "internal error")
 	default:
 		a.w.Header()["Retry-After"] = []string{retryAfter}

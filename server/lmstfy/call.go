@@ -2,6 +2,7 @@ package lmstfy
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"net/http"
@@ -148,18 +149,22 @@ func (s *Server) serve(c *call) {
 	}
 }
 
-// requestID is a ULID: the time and 80 random bits.
+// requestID is a ULID of the time and 80 random bits, which need not be secret.
 func requestID(now time.Time) (text [state.JobIDLen]byte) {
+	var random [10]byte
+	binary.LittleEndian.PutUint64(random[:], rand.Uint64())
+	binary.LittleEndian.PutUint16(random[8:], uint16(rand.Uint64()))
+	return ulid(now, random)
+}
+
+// ulid is the text of a time and what follows it.
+func ulid(now time.Time, rest [10]byte) (text [state.JobIDLen]byte) {
 	var id state.JobID
 	ms := uint64(now.UnixMilli())
-	a, b := rand.Uint64(), rand.Uint64()
 	for i := range 6 {
 		id[i] = byte(ms >> (40 - 8*i))
 	}
-	for i := range 8 {
-		id[6+i] = byte(a >> (8 * i))
-	}
-	id[14], id[15] = byte(b), byte(b>>8)
+	copy(id[6:], rest[:])
 	id.AppendText(text[:0])
 	return text
 }

@@ -90,11 +90,14 @@ func (s *Server) peekJob(c *call) {
 		if get.Err() != nil || !get.Found {
 			continue
 		}
-		if err := c.engine.LoadView(&get.Job); err != nil {
+		switch err := c.engine.LoadView(&get.Job); {
+		case err == nil:
+			c.showJob(s, get.Job, 0) // lmstfy does not know the tries here
+		case errors.Is(err, engine.ErrDamaged):
 			c.error(http.StatusInternalServerError, "internal error")
-			return
+		default:
+			c.storage(err)
 		}
-		c.showJob(s, get.Job, 0) // lmstfy does not know the tries here
 		return
 	}
 	c.error(http.StatusNotFound, "job not found")

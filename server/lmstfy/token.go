@@ -1,9 +1,11 @@
 package lmstfy
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -229,27 +231,25 @@ func (t *Tokens) Create(pool, namespace, token, description string) (text string
 		return "", ErrDescription
 	case token != "" && len(token) < minTokenBytes:
 		return "", ErrTokenShort
-	case len(namespace) > maxNameBytes:
-		return "", ErrNamespaceLong
-	case namespace == "" || !plainName(namespace, false):
-		return "", ErrNamespaceName
+	}
+	if err := checkNamespace(namespace); err != nil {
+		return "", err
 	}
 	if pool == "" {
 		pool = state.DefaultPool
 	}
 	if token == "" {
-		id := requestID(time.Now())
-		token = string(id[:])
+		token = newToken(time.Now())
 	} else if strings.Contains(token, ":") {
 		pool, token = SplitToken(token)
 	}
 	if !t.hasPool(pool) {
 		return "", ErrNoPool
 	}
-	if !goodToken(token) {
-		return "", ErrTokenChars
-	}
 	s := scope{pool, namespace, token}
+	if err := s.check(); err != nil {
+		return "", err
+	}
 	t.change.Lock()
 	defer t.change.Unlock()
 	if t.valid(pool, namespace, token) {
@@ -265,6 +265,36 @@ func (t *Tokens) Create(pool, namespace, token, description string) (text string
 	t.put(s, description)
 	t.mu.Unlock()
 	return JoinToken(pool, token), nil
+}
+
+// newToken is a ULID as well, of 80 bits that nobody can guess.
+func newToken(now time.Time) string {
+	var secret [10]byte
+	rand.Read(secret[:])
+	text := ulid(now, secret)
+	return string(text[:])
+}
+
+// check says why there can be no such token, and no limiter of one: what cannot be
+// told apart in a key would be another one's after a restart.
+func (s scope) check() error {
+	if err := checkNamespace(s.namespace); err != nil {
+		return err
+	}
+	if !goodToken(s.token) {
+		return ErrTokenChars
+	}
+	return nil
+}
+
+func checkNamespace(name string) error {
+	switch {
+	case len(name) > maxNameBytes:
+		return ErrNamespaceLong
+	case name == "" || !plainName(name, false):
+		return ErrNamespaceName
+	}
+	return nil
 }
 
 // goodToken: it must fit a header and a path.
@@ -330,7 +360,6 @@ type TokenInfo struct {
 // List is all tokens, sorted by pool, namespace and token.
 func (t *Tokens) List() []TokenInfo {
 	t.mu.RLock()
-	defer t.mu.RUnlock()
 	list := make([]TokenInfo, 0, len(t.tokens))
 	for s, description := range t.tokens {
 		info := TokenInfo{Pool: s.pool, Namespace: s.namespace, Token: s.token, Description: description, Fixed: t.fixed[s]}
@@ -340,6 +369,7 @@ func (t *Tokens) List() []TokenInfo {
 		}
 		list = append(list, info)
 	}
+	t.mu.RUnlock() // sorting takes longer, and every request checks its token
 	slices.SortFunc(list, func(a, b TokenInfo) int {
 		return compareScopes(scope{a.Pool, a.Namespace, a.Token}, scope{b.Pool, b.Namespace, b.Token})
 	})
@@ -368,10 +398,13 @@ func (l Limit) check() error {
 }
 
 // SetLimit sets the limiter of a token, given as clients send it; the token
-// need not exist. With create it refuses to replace one.
+// need not exist, but could. With create it refuses to replace one.
 func (t *Tokens) SetLimit(namespace, text string, l Limit, create bool) error {
 	s, err := t.scope(namespace, text)
 	if err != nil {
+		return err
+	}
+	if err := s.check(); err != nil {
 		return err
 	}
 	if err := l.check(); err != nil {
@@ -447,15 +480,11 @@ type LimitInfo struct {
 // Limits are all limiters, sorted by pool, namespace and token.
 func (t *Tokens) Limits() []LimitInfo {
 	t.mu.RLock()
-	defer t.mu.RUnlock()
-	scopes := make([]scope, 0, len(t.windows))
-	for s := range t.windows {
-		scopes = append(scopes, s)
-	}
-	slices.SortFunc(scopes, compareScopes)
-	list := make([]LimitInfo, 0, len(scopes))
-	for _, s := range scopes {
-		list = append(list, LimitInfo{s.namespace, JoinToken(s.pool, s.token), t.windows[s].limit})
+	windows := maps.Clone(t.windows)
+	t.mu.RUnlock()
+	list := make([]LimitInfo, 0, len(windows))
+	for _, s := range slices.SortedFunc(maps.Keys(windows), compareScopes) {
+		list = append(list, LimitInfo{s.namespace, JoinToken(s.pool, s.token), windows[s].limit})
 	}
 	return list
 }
