@@ -67,7 +67,7 @@ func TestCensusFollows(t *testing.T) {
 	check("others came for them")
 }
 
-// Free numbers of queues and crons are looked at, so they are few in one stay too.
+// Free numbers of queues, crons and values are looked at, so they are few in one stay too.
 func TestListsLeaveOutFreeNumbers(t *testing.T) {
 	s := openShop(t, engine.Options{})
 	const many = 5000
@@ -75,8 +75,9 @@ func TestListsLeaveOutFreeNumbers(t *testing.T) {
 	for i := range many {
 		name := fmt.Sprint(i)
 		begin = append(begin, &engine.QueuePause{Queue: key(name)},
-			&engine.CronSet{Cron: state.Cron{Namespace: "default/default", Name: name, Spec: "0 0 1 1 *", Queue: string(key("mail"))}})
-		forget = append(forget, &engine.QueueDelete{Queue: key(name)}, &engine.CronDelete{Namespace: "default/default", Name: name})
+			&engine.CronSet{Cron: state.Cron{Namespace: "default/default", Name: name, Spec: "0 0 1 1 *", Queue: string(key("mail"))}},
+			&engine.MetaSet{Key: name, Value: []byte("x")})
+		forget = append(forget, &engine.MetaSet{Key: name}, &engine.QueueDelete{Queue: key(name)}, &engine.CronDelete{Namespace: "default/default", Name: name})
 	}
 	for _, cmds := range [][]engine.Command{begin, forget} {
 		if err := s.e.Do(cmds...); err != nil {
@@ -87,6 +88,7 @@ func TestListsLeaveOutFreeNumbers(t *testing.T) {
 	for what, look := range map[string]func(){
 		"QueueList":  func() { s.must(&engine.QueueList{Pool: state.DefaultPool}) },
 		"CronList":   func() { s.must(&engine.CronList{Namespace: "default/default"}) },
+		"MetaList":   func() { s.must(&engine.MetaList{Prefix: "1"}) },
 		"Census":     func() { s.e.ForgetCensus(); s.e.Census() },
 		"SomeQueues": func() { s.e.SomeQueues(10) },
 	} {

@@ -1,7 +1,8 @@
 package engine
 
 import (
-	"bytes"
+	"slices"
+	"strings"
 
 	"pawl/state"
 	"pawl/wal"
@@ -48,11 +49,25 @@ func (e *Engine) metaGet(c *MetaGet) error {
 
 func (e *Engine) metaList(c *MetaList) error {
 	c.Pairs = nil
-	e.st.Metas(c.Prefix, func(key string, value []byte) bool {
-		c.Pairs = append(c.Pairs, MetaPair{key, bytes.Clone(value)})
-		return true
+	next := uint32(1)
+	return e.inStays(func() (more bool) {
+		next = e.st.MetasFrom(next, listChunk, c.Prefix, func(key string, value []byte) {
+			c.Pairs = append(c.Pairs, MetaPair{key, value})
+		})
+		return next != 0
 	})
-	return nil
+}
+
+// finish puts the pairs in order and gives the caller values of its own, when others
+// can go on. A key that was deleted and stored again meanwhile may have been met twice,
+// the second time as it is.
+func (c *MetaList) finish() {
+	slices.Reverse(c.Pairs)
+	slices.SortStableFunc(c.Pairs, func(a, b MetaPair) int { return strings.Compare(a.Key, b.Key) })
+	c.Pairs = slices.CompactFunc(c.Pairs, func(a, b MetaPair) bool { return a.Key == b.Key })
+	for i := range c.Pairs {
+		c.Pairs[i].Value = append([]byte{}, c.Pairs[i].Value...)
+	}
 }
 
 func (e *Engine) drain(c *Drain) error {

@@ -15,8 +15,8 @@ import (
 // answers, which nobody may see before Wait(lsn) has returned nil. They stay
 // together: nothing else comes between them, but where the log must first make
 // room, where a Fetch meets more than 64 jobs past their time to live, where a
-// QueueDelete has much to remove, where a QueueList or a CronList looks at very many, and
-// where they have taken a millisecond, also within a Fetch, an Ack or a JobDelete.
+// QueueDelete has much to remove, where a QueueList, a CronList or a MetaList looks at very
+// many, and where they have taken a millisecond, also within a Fetch, an Ack or a JobDelete.
 // A Multi stays together whatever it takes.
 func (e *Engine) Submit(cmds ...Command) LSN {
 	for _, cmd := range cmds {
@@ -102,6 +102,8 @@ func (e *Engine) decideAll(cmds []Command) (lsn LSN, decided int) {
 			slices.Sort(c.Keys)
 		case *CronList:
 			slices.SortFunc(c.Crons, byName)
+		case *MetaList:
+			c.finish()
 		}
 	}
 	return lsn, len(cmds)

@@ -69,3 +69,17 @@ func (s *State) Metas(prefix string, yield func(key string, value []byte) bool) 
 		}
 	}
 }
+
+// MetasFrom calls visit for the pairs among the n numbers from first on, free ones
+// included, whose key begins with prefix, and gives the number to go on with, 0 at the
+// end. It is for those who look at very many in pieces. The values belong to the state
+// and are never changed.
+func (s *State) MetasFrom(first uint32, n int, prefix string, visit func(key string, value []byte)) (next uint32) {
+	i, end, next := piece(first, n, s.metas.last)
+	for ; i < end; i++ {
+		if m := s.metas.at(i); m.key != "" && strings.HasPrefix(m.key, prefix) {
+			visit(m.key, m.value)
+		}
+	}
+	return next
+}
