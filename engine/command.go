@@ -140,8 +140,9 @@ type Extend struct {
 }
 
 // Multi is a transaction: all of Commands in one log entry, or none. Takes
-// Enqueue, Ack, Nack, Release, Bury, Extend, JobDelete. If any is refused, Err
-// is an *AbortError that names it, and nothing has changed.
+// Enqueue, Ack, Nack, Release, Bury, Extend, JobDelete, of MaxMulti jobs together at
+// most: ErrTooMany. If any is refused, Err is an *AbortError that names it, and
+// nothing has changed.
 type Multi struct {
 	Outcome
 	Commands []Command

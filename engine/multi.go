@@ -6,8 +6,29 @@ import (
 	"pawl/state"
 )
 
-// MaxMulti bounds the commands of a transaction.
+// MaxMulti bounds the jobs of a transaction, which JobsOf counts: it stays together
+// whatever it takes, and nothing else is decided meanwhile.
 const MaxMulti = 1024
+
+// JobsOf is about how many jobs a command is: 1, or as many as an Ack has leases, a
+// JobDelete IDs, or a Multi altogether; a Fetch, those that it has taken.
+func JobsOf(cmds ...Command) (n int) {
+	for _, cmd := range cmds {
+		switch c := cmd.(type) {
+		case *Fetch:
+			n += 1 + len(c.Jobs)
+		case *Ack:
+			n += max(1, len(c.Leases))
+		case *JobDelete:
+			n += max(1, len(c.IDs))
+		case *Multi:
+			n += JobsOf(c.Commands...)
+		default:
+			n++
+		}
+	}
+	return n
+}
 
 // multi carries out all commands or none, in one group. First all of them are
 // checked, each against the state and what the ones before it will do; then
@@ -15,7 +36,7 @@ const MaxMulti = 1024
 // more. The check is as exact as the commands themselves, but for --max-memory,
 // which is an estimate either way.
 func (e *Engine) multi(c *Multi) error {
-	if len(c.Commands) > MaxMulti {
+	if JobsOf(c.Commands...) > MaxMulti {
 		return ErrTooMany
 	}
 	n := 0

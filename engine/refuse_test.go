@@ -198,6 +198,14 @@ func TestRefusalsChangeNothing(t *testing.T) {
 		{"long transaction", engine.Options{}, func(s *shop) engine.Command {
 			return &engine.Multi{Commands: make([]engine.Command, engine.MaxMulti+1)}
 		}, engine.ErrTooMany},
+		{"transaction of many leases and IDs", engine.Options{}, func(s *shop) engine.Command {
+			ids := []state.JobID{s.enqueue("q", "x")}
+			leases := make([]state.LeaseID, engine.MaxMulti/2)
+			multi := &engine.Multi{Commands: []engine.Command{&engine.Ack{Leases: leases}, &engine.JobDelete{IDs: make([]state.JobID, engine.MaxMulti/2)}}}
+			s.must(multi)
+			multi.Commands = append(multi.Commands, &engine.JobDelete{IDs: ids})
+			return multi
+		}, engine.ErrTooMany},
 	}
 	for _, test := range tests {
 		t.Run(test.rule, func(t *testing.T) {

@@ -90,6 +90,9 @@ func BenchmarkStays(b *testing.B) {
 			}
 			return []engine.Command{&engine.Multi{Commands: batch}}
 		}},
+		{"multi-acks", func() []engine.Command {
+			return []engine.Command{&engine.Multi{Commands: []engine.Command{&engine.Ack{Leases: fetch(1000)}}}}
+		}},
 	} {
 		b.Run(test.what, func(b *testing.B) {
 			runtime.LockOSThread() // so that its processor time is that of the stays

@@ -92,7 +92,7 @@ func (e *Engine) decideAll(cmds []Command) (lsn LSN, decided int) {
 		if err != nil {
 			e.tally.refused++
 		}
-		work += workDone(jobsOf(cmd))
+		work += workDone(JobsOf(cmd))
 	}
 	e.hasty = false
 	lsn = e.leave()
@@ -107,21 +107,6 @@ func (e *Engine) decideAll(cmds []Command) (lsn LSN, decided int) {
 		}
 	}
 	return lsn, len(cmds)
-}
-
-// jobsOf is about how many jobs a command was about.
-func jobsOf(cmd Command) int {
-	switch c := cmd.(type) {
-	case *Fetch:
-		return 1 + len(c.Jobs)
-	case *Ack:
-		return len(c.Leases)
-	case *JobDelete:
-		return len(c.IDs)
-	case *Multi:
-		return len(c.Commands)
-	}
-	return 1
 }
 
 // refuseAll says to each why nothing is taken any more.

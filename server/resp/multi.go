@@ -11,15 +11,15 @@ import (
 // when they are queued, into a batch of the transaction's own.
 type transaction struct {
 	b     *batch
+	jobs  int    // that the commands are about
 	bytes int64  // of the arguments
 	why   string // not empty: EXEC is refused
 }
 
-// Limits of a transaction.
-const (
-	maxQueued      = 1024
-	maxQueuedBytes = 1 << 20 // or one command
-)
+// maxQueuedBytes bounds a transaction beside engine.MaxMulti: or it is one command.
+const maxQueuedBytes = 1 << 20
+
+const errQueued = "TOOLARGE a transaction has at most 1024 commands, leases and IDs, and 1 MiB, or one command"
 
 // MULTI.
 func cmdMulti(c *conn, _ [][]byte) {
@@ -78,9 +78,9 @@ func (c *conn) queue(cmd *command, args [][]byte) {
 	for _, arg := range args {
 		size += int64(len(arg))
 	}
-	if len(tx.b.cmds) >= maxQueued || len(tx.b.cmds) > 0 && tx.bytes+size > maxQueuedBytes {
+	if tx.jobs >= engine.MaxMulti || len(tx.b.cmds) > 0 && tx.bytes+size > maxQueuedBytes {
 		c.refuseQueued()
-		c.fail("TOOLARGE a transaction has at most 1024 commands and 1 MiB, or one command")
+		c.fail(errQueued)
 		return
 	}
 	if !c.srv.reserve(c, size) {
@@ -103,6 +103,12 @@ func (c *conn) queue(cmd *command, args [][]byte) {
 		tx.b.entries = tx.b.entries[:queued]
 		c.refuseQueued()
 		c.fail(line)
+		return
+	}
+	if tx.jobs += engine.JobsOf(tx.b.cmds[queued]); tx.jobs > engine.MaxMulti {
+		tx.b.cmds, tx.b.entries = tx.b.cmds[:queued], tx.b.entries[:queued]
+		c.refuseQueued()
+		c.fail(errQueued)
 		return
 	}
 	c.setQueued(len(tx.b.cmds))

@@ -1,0 +1,54 @@
+package resp_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pawl/server/resp"
+)
+
+// A transaction is carried out at one go: what counts is how many jobs it is about, not
+// by how many commands. What is too much is refused when it should be queued, so that
+// nothing is done.
+func TestTransactionIsBounded(t *testing.T) {
+	d, f := startFake(t, resp.Options{})
+	c := d.dial()
+	const lease = "00000001000000000000000"
+	acks := func(leases int) []string {
+		return slices.Concat([]string{"ACK"}, slices.Repeat([]string{lease}, leases))
+	}
+	const tooLarge = "-TOOLARGE a transaction has at most 1024 commands, leases and IDs, and 1 MiB, or one command"
+	for _, test := range []struct {
+		what   string
+		queued [][]string
+		next   []string
+		fits   bool
+	}{
+		{"leases of one ACK", nil, acks(1023), true},
+		{"leases of two", [][]string{acks(600)}, acks(424), true},
+		{"leases of two, one too many", [][]string{acks(600)}, acks(425), false},
+		{"commands", slices.Repeat([][]string{{"ENQUEUE", "q", "x"}}, 1023), acks(1), true},
+		{"commands, one too many", slices.Repeat([][]string{{"ENQUEUE", "q", "x"}}, 1024), acks(1), false},
+		{"both", append(slices.Repeat([][]string{{"ENQUEUE", "q", "x"}}, 24), acks(1000)), []string{"ENQUEUE", "q", "x"}, false},
+	} {
+		c.expect("+OK", "MULTI")
+		for _, cmd := range test.queued {
+			c.expect("+QUEUED", cmd...)
+		}
+		if test.fits {
+			c.expect("+QUEUED", test.next...)
+			if got := c.do("EXEC"); strings.HasPrefix(got, "-") {
+				t.Errorf("%s: got %s", test.what, got)
+			}
+			continue
+		}
+		before := f.readyIn("q")
+		c.expect(tooLarge, test.next...)
+		c.expect(tooLarge, acks(1023)...)
+		c.expect("-EXECABORT Transaction discarded because of previous errors.", "EXEC")
+		if after := f.readyIn("q"); len(after) != len(before) {
+			t.Errorf("%s: %d jobs were enqueued", test.what, len(after)-len(before))
+		}
+	}
+}
