@@ -27,7 +27,8 @@ type fakeRedis struct {
 	lists   map[string][]string
 	hashes  map[string]map[string]string
 	zsets   map[string]map[string]float64
-	written int // commands that change something
+	written int    // commands that change something
+	ranged  func() // called after each ZRANGE
 }
 
 // startFake serves one on loopback and gives its URL.
@@ -161,6 +162,9 @@ func (f *fakeRedis) serve(c redcon.Conn, args []string) {
 		var all []string
 		for _, m := range between(members, args[2], args[3]) {
 			all = append(all, m, strconv.FormatFloat(set[m], 'f', -1, 64))
+		}
+		if f.ranged != nil {
+			f.ranged()
 		}
 		writeStrings(c, all)
 	case "type":

@@ -135,9 +135,11 @@ func readLmstfy(ctx context.Context, c *redis.Client, im *importer) error {
 	return readTimer(ctx, c, im)
 }
 
+// readTimer reads the latest page first: what comes due meanwhile leaves the timer
+// at its other end, and moves nothing that is still to be read.
 func readTimer(ctx context.Context, c *redis.Client, im *importer) error {
-	for at := int64(0); ; at += batchJobs {
-		page, err := c.ZRangeWithScores(ctx, timerKey, at, at+batchJobs-1).Result()
+	for end := int64(-1); ; end -= batchJobs {
+		page, err := c.ZRangeWithScores(ctx, timerKey, end-batchJobs+1, end).Result()
 		if wrongType(err) {
 			im.report.Unreadable++
 			return nil

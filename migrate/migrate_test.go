@@ -158,6 +158,38 @@ func (s lmstfyShop) timer(namespace, queue, id, body string, tries int, due time
 
 func id(n int) string { return fmt.Sprintf("01F4CKPFY8XYVH6WVEQB37%04d", n) }
 
+// Jobs that come due while the timer is read leave it, and none of the others is
+// passed over for that.
+func TestTimerFiresMeanwhile(t *testing.T) {
+	f, url := startFake(t)
+	s := lmstfyShop{t, open(t, url)}
+	const jobs = 1200 // three pages
+	for i := range jobs {
+		s.timer("ns", "later", id(i), "x", 2, time.Now().Add(time.Duration(i+1)*time.Hour), 0)
+	}
+	f.ranged = func() {
+		for range 100 { // the earliest
+			set := f.zsets["timer_set"]
+			first := ""
+			for member, score := range set {
+				if first == "" || score < set[first] {
+					first = member
+				}
+			}
+			delete(set, first)
+		}
+	}
+	g := newTarget(t)
+	o := migrate.Options{Layout: "lmstfy", From: url}
+	first := g.run(o)
+	f.mu.Lock()
+	f.ranged = nil
+	f.mu.Unlock()
+	if second := g.run(o); second.Added != 0 || second.Duplicates == 0 || first.Added < jobs/2 {
+		t.Errorf("got %+v, and %+v the second time, want nothing that was passed over", first, second)
+	}
+}
+
 func TestLmstfy(t *testing.T) {
 	sources(t, func(t *testing.T, url string) {
 		s := lmstfyShop{t, open(t, url)}
