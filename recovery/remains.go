@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
 	"slices"
 
@@ -245,9 +246,15 @@ func (l *losses) enqueue(g *remains, r *state.Record, rec wal.Record) {
 func copyOf(st *state.State) (*state.State, error) {
 	view := st.View()
 	defer st.Release(view)
-	var b bytes.Buffer
-	if _, err := view.WriteTo(&b); err != nil {
-		return nil, err
-	}
-	return state.Load(&b)
+	r, w := io.Pipe()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_, err := view.WriteTo(w)
+		w.CloseWithError(err)
+	}()
+	made, err := state.Load(r)
+	r.CloseWithError(err) // or the writer waits for ever
+	<-written
+	return made, err
 }
