@@ -124,6 +124,7 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 	s.lock = lock
 	s.Report.Took = time.Since(began)
 	s.Report.log(opt.Log, s)
+	warnInterrupted(opt.FS, s, opt.Log)
 	return s, nil
 }
 

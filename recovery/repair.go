@@ -41,6 +41,9 @@ type Repaired struct {
 	// lost part finished: they are not brought back.
 	Finished []state.JobID
 	Kept     string // where the damaged directory is now
+	// Interrupted are stores that earlier repairs, which the power interrupted, have
+	// left beside this one, and that have got other names now.
+	Interrupted []Interrupted
 }
 
 // LostRange is a piece of the store that could not be used, and why.
@@ -110,6 +113,12 @@ func Repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 
 func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 	r := &repairer{fs: &veil{FS: opt.FS, hidden: map[string]bool{}}, dir: opt.Dir, done: &Repaired{}}
+	if opt.To == "" && !opt.DryRun {
+		var err error
+		if r.done.Interrupted, err = nameInterrupted(opt.FS, opt.Dir); err != nil {
+			return nil, err
+		}
+	}
 	b, err := r.salvage(ctx)
 	if err != nil {
 		return nil, err
@@ -150,8 +159,8 @@ func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 // must leave neither the damaged store under the name of made, from where the next
 // try would remove it, nor the repaired one under that of a damaged one.
 func replace(fsys vfs.FS, dir, made string, now time.Time) (kept string, err error) {
-	date := now.UTC().Format("20060102T150405Z")
-	between, kept := dir+".exchange-"+date, dir+".damaged-"+date
+	date := now.UTC().Format(repairDate)
+	between, kept := dir+exchangeMark+date, dir+damagedMark+date
 	if err := errors.Join(mustBeNew(fsys, kept), mustBeNew(fsys, between)); err != nil {
 		return "", errors.Join(err, vfs.RemoveTree(fsys, made))
 	}

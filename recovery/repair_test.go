@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -402,10 +404,58 @@ func TestKillAroundExchange(t *testing.T) {
 	if isThere(d, between) || starts(d.Kill(), done.Kept) {
 		t.Errorf("at the end: want the damaged store as %s, and no %s", done.Kept, between)
 	}
-	opt.FS, opt.Wall = &exchangingDisk{d.before}, func() time.Time { return time.Unix(1, 0) }
-	must(t, second(recovery.Repair(t0, opt)))
-	if !starts(d.before.Kill(), between) {
-		t.Error("a second repair has touched what the first one left")
+
+	// A start tells of what is left, and the next repair gives it a name that is true;
+	// but not a dry one, nor while somebody works there.
+	opt.Wall = func() time.Time { return time.Unix(1, 0) }
+	for _, tt := range []struct {
+		disk             *waltest.Disk
+		repaired, needed bool
+		name, told       string
+	}{
+		{d.before, true, true, "/store.repaired-19700101T000000Z", ""}, // no start
+		{d.after, false, false, "/store.damaged-19700101T000000Z", "it is the store as it was before"},
+	} {
+		var told bytes.Buffer
+		o := options(tt.disk.Kill(), "/store")
+		o.Log = slog.New(slog.NewTextHandler(&told, nil))
+		if store, err := recovery.Open(t0, o); err == nil {
+			must(t, store.Close())
+		}
+		if found := strings.Contains(told.String(), "a repair was interrupted"); found != (tt.told != "") || !strings.Contains(told.String(), tt.told) {
+			t.Errorf("the start said\n%s\nwant %q", &told, tt.told)
+		}
+		for _, step := range []struct {
+			what       string
+			dry, works bool
+			kept       string
+		}{
+			{"a dry run", true, false, ""}, {"somebody works there", false, true, between}, {"nobody does", false, false, tt.name},
+			{"its name is taken", false, false, between},
+		} {
+			fsys := &exchangingDisk{tt.disk.Kill()}
+			if step.what == "its name is taken" {
+				must(t, fsys.Mkdir(tt.name, 0o700))
+			}
+			if step.works {
+				must(t, second(fsys.Lock(between)))
+			}
+			opt.FS, opt.DryRun = fsys, step.dry
+			done, err := recovery.Repair(t0, opt)
+			must(t, err)
+			var want []recovery.Interrupted
+			left := between
+			if step.kept != "" {
+				want = []recovery.Interrupted{{Path: between, Repaired: tt.repaired, Kept: step.kept}}
+				left = step.kept
+			}
+			if !slices.Equal(done.Interrupted, want) || done.Needed != tt.needed {
+				t.Errorf("%s: got %+v, needed %t, want %+v, %t", step.what, done.Interrupted, done.Needed, want, tt.needed)
+			}
+			if left != between && isThere(fsys, between) || starts(fsys.Kill(), left) != tt.repaired {
+				t.Errorf("%s: want what was left as %s, to start: %t", step.what, left, tt.repaired)
+			}
+		}
 	}
 }
 
@@ -435,14 +485,16 @@ func TestRepairUnconfirmed(t *testing.T) {
 	}
 	d.Inject(nil)
 	again, err := recovery.Repair(t0, recovery.RepairOptions{FS: d, Dir: "/store"})
-	if err != nil || again.Needed {
-		t.Errorf("the second repair: %+v, %v", again, err)
+	if err != nil || again.Needed || len(again.Interrupted) != 1 {
+		t.Fatalf("the second repair: %+v, %v, want what the first one kept, under another name", again, err)
 	}
 	w, err := recovery.Open(t0, options(d, "/store"))
 	must(t, err)
 	must(t, w.Close())
-	if _, err := recovery.Open(t0, options(d, done.Kept)); !recovery.IsDamage(err) {
-		t.Errorf("%s is not the damaged store: %v", done.Kept, err)
+	if kept := again.Interrupted[0].Kept; kept == done.Kept {
+		t.Errorf("it is still called %s", kept)
+	} else if _, err := recovery.Open(t0, options(d, kept)); !recovery.IsDamage(err) {
+		t.Errorf("%s is not the damaged store: %v", kept, err)
 	}
 }
 

@@ -55,6 +55,13 @@ func repairCommand() subcommand {
 }
 
 func printRepaired(w io.Writer, done *recovery.Repaired, dir, to string, dryRun bool) {
+	for _, left := range done.Interrupted {
+		what := "is the store as it was before a repair that was interrupted"
+		if left.Repaired {
+			what = "is what a repair made that was interrupted before it took its place"
+		}
+		fmt.Fprintf(w, "%s %s, called %s now\n", left.Path, what, left.Kept)
+	}
 	if !done.Needed {
 		fmt.Fprintln(w, "nothing to repair: a start succeeds without loss")
 		return
@@ -100,6 +107,14 @@ type repairReport struct {
 	History  uint32          `json:"history"`
 	Store    any             `json:"store,omitempty"` // directory, when another than the one read
 	Kept     string          `json:"kept,omitempty"`  // what the damaged store is called now
+	// Stores that interrupted repairs have left, and their names now.
+	Interrupted []repairInterrupted `json:"interrupted,omitempty"`
+}
+
+type repairInterrupted struct {
+	Path     string `json:"path"`
+	Repaired bool   `json:"repaired"` // else it is as it was before the repair
+	Kept     string `json:"kept"`
 }
 
 type repairDamage struct {
@@ -123,6 +138,9 @@ func repairedJSON(done *recovery.Repaired, to string, dryRun bool) repairReport 
 	}
 	if to != "" && done.Needed && !dryRun {
 		r.Store = textJSON(to)
+	}
+	for _, left := range done.Interrupted {
+		r.Interrupted = append(r.Interrupted, repairInterrupted(left))
 	}
 	for _, lost := range done.Damage {
 		r.Damage = append(r.Damage, repairDamage{lost.Why.Error(), lost.First, lost.Last})
