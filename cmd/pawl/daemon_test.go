@@ -375,3 +375,37 @@ func TestGCPercent(t *testing.T) {
 		}
 	}
 }
+
+// What is free is given back when it is much, beside what is live, for a while, and
+// then not again before as long.
+func TestSurplus(t *testing.T) {
+	const mib = 1 << 20
+	var s surplus
+	now := time.Unix(0, 0)
+	for i, step := range []struct {
+		after      time.Duration
+		live, free uint64
+		want       bool
+	}{
+		{0, 10 * mib, 64 * mib, false}, // garbage of every day
+		{time.Hour, 10 * mib, 64 * mib, false},
+		{0, 10 * mib, 65 * mib, false}, // a backlog has gone
+		{19 * time.Second, 10 * mib, 500 * mib, false},
+		{time.Second, 10 * mib, 500 * mib, true},
+		{time.Second, 10 * mib, 500 * mib, false}, // what came up meanwhile
+		{19 * time.Second, 10 * mib, 500 * mib, false},
+		{time.Second, 10 * mib, 20 * mib, false}, // it is used again
+		{time.Second, 10 * mib, 500 * mib, false},
+		{19 * time.Second, 10 * mib, 500 * mib, false},
+		{time.Second, 10 * mib, 500 * mib, true},
+		{time.Hour, 1000 * mib, 250 * mib, false}, // little beside a large index
+		{time.Hour, 1000 * mib, 250 * mib, false},
+		{0, 1000 * mib, 251 * mib, false},
+		{time.Hour, 1000 * mib, 251 * mib, true},
+	} {
+		now = now.Add(step.after)
+		if got := s.lasts(now, step.live, step.free); got != step.want {
+			t.Errorf("step %d, %d MiB live and %d free: got %t, want %t", i, step.live/mib, step.free/mib, got, step.want)
+		}
+	}
+}
