@@ -446,6 +446,60 @@ func TestPollerHandsOverWhatIsUndecided(t *testing.T) {
 	c.expect("+PONG", "PING")
 }
 
+// fickleEngine has something happen before a FETCH is decided, and makes who gives jobs
+// back wait.
+type fickleEngine struct {
+	*fakeEngine
+	before func() // once
+	gate   chan struct{}
+}
+
+func (e *fickleEngine) TrySubmit(cmds ...engine.Command) (lsn engine.LSN, decided int) {
+	if _, ok := cmds[0].(*engine.Fetch); ok {
+		e.before()
+	}
+	return e.fakeEngine.TrySubmit(cmds...)
+}
+
+func (e *fickleEngine) Undeliver(jobs []engine.Delivery) engine.LSN {
+	<-e.gate
+	return e.fakeEngine.Undeliver(jobs)
+}
+
+// A client is gone before its job can be written to it. The job goes back, and where
+// that has to wait for room in the log, the poller does not.
+func TestPollerGivesBackWithoutWaiting(t *testing.T) {
+	if portable {
+		t.Skip("there is no poller")
+	}
+	d := startLoading(t, resp.Options{})
+	e := &fickleEngine{fakeEngine: newFakeEngine(), gate: make(chan struct{})}
+	if err := d.s.SetEngine(e); err != nil {
+		t.Fatal(err)
+	}
+	gone, other := d.dial(), d.dial()
+	e.before = func() {
+		gone.nc.(*net.TCPConn).SetLinger(0)
+		gone.nc.Close()
+	}
+	for _, c := range []*peer{gone, other} {
+		c.expect("+PONG", "PING")
+	}
+	d.polled(2)
+	other.do("ENQUEUE", "q", "x")
+	gone.send(command("FETCH", "q", "60000"))
+	d.until("it is gone", func() bool { return d.s.Numbers().Connected == 1 })
+	for range 3 {
+		other.expect("+PONG", "PING")
+	}
+	d.polled(1)
+	if n := e.lost(); n != 0 {
+		t.Errorf("%d jobs are back before there is room", n)
+	}
+	close(e.gate)
+	d.until("the job is back", func() bool { return len(e.readyIn("q")) == 1 })
+}
+
 // The janitor may look once more at a poller that has ended. Its last pass, in
 // which it saw that it was to end, must not look like one that hangs: a stand-in
 // would wait on a set that is gone.

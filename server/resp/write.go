@@ -1,6 +1,10 @@
 package resp
 
-import "pawl/engine"
+import (
+	"slices"
+
+	"pawl/engine"
+)
 
 // flush is push where whole replies stand in the output: a line of MONITOR may
 // follow.
@@ -31,10 +35,21 @@ func (c *conn) push() {
 		b.out.buf, b.out.errs, b.sent = b.out.buf[:0], 0, 0
 	}
 	if len(b.lost) > 0 {
-		c.engine().Undeliver(b.lost)
+		c.giveBack(b.lost)
 		clear(b.lost)
 		b.lost = b.lost[:0]
 	}
+}
+
+// giveBack gives jobs back whose reply did not get out. That may wait for room in the
+// log, which the poller does not.
+func (c *conn) giveBack(lost []engine.Delivery) {
+	if !c.polled {
+		c.engine().Undeliver(lost)
+		return
+	}
+	lost = slices.Clone(lost)
+	c.srv.running.Go(func() { c.engine().Undeliver(lost) })
 }
 
 // write writes p, in pieces so that progress can be seen, and returns how much
