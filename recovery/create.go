@@ -27,10 +27,8 @@ func create(opt Options) error {
 			return err
 		}
 	}
-	for _, dir := range []string{opt.Dir, filepath.Dir(opt.Dir)} {
-		if err := opt.FS.SyncDir(dir); err != nil {
-			return err
-		}
+	if err := settleNames(opt.FS, opt.Dir); err != nil {
+		return err
 	}
 	id := Identity{History: 1, Created: state.Millis(opt.Wall().UnixMilli())}
 	history, err := wal.Find(opt.FS, LogDir(opt.Dir), wal.FindOptions{Settle: true})

@@ -1,8 +1,10 @@
 package recovery_test
 
 import (
+	"io/fs"
 	"testing"
 
+	"pawl/internal/vfs"
 	"pawl/recovery"
 	"pawl/wal"
 	"pawl/wal/waltest"
@@ -115,4 +117,26 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("got %+v", store.Report)
 	}
 	must(t, store.Close())
+}
+
+// noParent is a file system in which nobody may read what is above a store.
+type noParent struct{ vfs.FS }
+
+func (n noParent) SyncDir(name string) error {
+	if name == "/" {
+		return &fs.PathError{Op: "sync", Path: name, Err: fs.ErrPermission}
+	}
+	return n.FS.SyncDir(name)
+}
+
+// Who may not read the directory above makes a store in one that he was given, and
+// starts on it.
+func TestCreationWithoutItsParent(t *testing.T) {
+	disk := waltest.NewDisk()
+	must(t, disk.Mkdir("/store", 0o700))
+	for range 2 {
+		store, err := recovery.Open(t0, options(noParent{disk}, "/store"))
+		must(t, err)
+		must(t, store.Close())
+	}
 }
