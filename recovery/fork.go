@@ -25,8 +25,8 @@ type branch struct {
 	carry []bodyAt     // jobs whose bodies come along without their generation
 }
 
-// fork writes the branch into a new directory, which must not exist, as a store
-// of the same ID and the next history number. The generations that hold bodies
+// fork writes the branch into a directory, which the caller has made and locked, as
+// a store of the same ID and the next history number. The generations that hold bodies
 // are copied, a new one is linked behind the end, and one snapshot is written.
 // Then everything is read back. When fork returns nil the directory is durable
 // and opens as the branch says.
@@ -58,13 +58,13 @@ func (src *source) fork(ctx context.Context, to string, b branch) error {
 	return readsBack(ctx, src.fs, to, b.state)
 }
 
-// makeEmpty makes a directory for a store, with no store in it. What an
-// interrupted try left in its place is removed.
+// makeEmpty makes a directory ready for a store. What an interrupted try left in it
+// is removed.
 func makeEmpty(fsys vfs.FS, dir string) error {
-	if err := vfs.RemoveTree(fsys, dir); err != nil {
+	if err := vfs.RemoveBelow(fsys, dir); err != nil {
 		return err
 	}
-	for _, dir := range []string{dir, LogDir(dir), SnapshotDir(dir)} {
+	for _, dir := range []string{LogDir(dir), SnapshotDir(dir)} {
 		if err := fsys.Mkdir(dir, 0o700); err != nil {
 			return err
 		}

@@ -133,6 +133,11 @@ func repair(ctx context.Context, opt RepairOptions) (*Repaired, error) {
 	if opt.To != "" {
 		made = opt.To + ".repairing"
 	}
+	making, err := vfs.MakeLocked(opt.FS, made)
+	if err != nil {
+		return nil, err
+	}
+	defer making.Close()
 	r.fs.lifted = true // what is carried may lie in a hidden generation
 	err = r.src.fork(ctx, made, b)
 	if opt.To != "" {

@@ -52,8 +52,13 @@ func Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 	}
 	opt.To = filepath.Clean(opt.To)
 	made := opt.To + ".restoring"
+	lock, err := vfs.MakeLocked(opt.FS, made) // or two who make one directory would take each other's for their own
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
 	var done *Restored
-	err := withStore(opt.FS, opt.Dir, opt.Live, func(fsys vfs.FS) (err error) {
+	err = withStore(opt.FS, opt.Dir, opt.Live, func(fsys vfs.FS) (err error) {
 		done, err = restore(ctx, fsys, made, opt)
 		return err
 	})

@@ -170,22 +170,47 @@ func TestSweepOfBackups(t *testing.T) {
 	})
 }
 
-// Nobody may take the copy that backup makes for abandoned while it is made.
-func TestBackupHoldsItsCopy(t *testing.T) {
-	disk, _ := cleanStore(t, 513, 2, 20)
-	seen := 0
-	between := &waltest.Between{FS: disk, Before: func() {
-		held, err := disk.ReadDir("/copy.copying")
-		if err != nil || len(held) == 0 {
-			return
-		}
-		seen++
-		if lock, err := disk.Lock("/copy.copying"); !errors.Is(err, vfs.ErrLocked) {
-			t.Errorf("its lock can be had: %v", errors.Join(err, lock.Close()))
-		}
-	}}
-	must(t, second(recovery.Backup(t0, recovery.BackupOptions{FS: between, Dir: "/store", To: "/copy"})))
-	if seen == 0 {
-		t.Error("the test tests nothing")
+// Nobody may take what a tool makes for abandoned, or for his own, while it is made.
+func TestToolsHoldWhatTheyMake(t *testing.T) {
+	for made, tool := range map[string]func(fsys vfs.FS) error{
+		"/new.copying": func(fsys vfs.FS) error {
+			return second(recovery.Backup(t0, recovery.BackupOptions{FS: fsys, Dir: "/store", To: "/new"}))
+		},
+		"/new.restoring": func(fsys vfs.FS) error {
+			return second(recovery.Restore(t0, recovery.RestoreOptions{FS: fsys, Dir: "/store", To: "/new", LSN: 15}))
+		},
+		"/new.repairing": func(fsys vfs.FS) error {
+			return second(recovery.Repair(t0, recovery.RepairOptions{FS: fsys, Dir: "/store", To: "/new"}))
+		},
+	} {
+		t.Run(made, func(t *testing.T) {
+			disk, _ := cleanStore(t, 513, 2, 20)
+			if made == "/new.repairing" {
+				flip("STORE", 200)(t, disk)
+			}
+			seen := 0
+			between := &waltest.Between{FS: disk, Before: func() {
+				held, err := disk.ReadDir(made)
+				if err != nil || len(held) == 0 {
+					return
+				}
+				seen++
+				if lock, err := disk.Lock(made); !errors.Is(err, vfs.ErrLocked) {
+					t.Errorf("its lock can be had: %v", errors.Join(err, lock.Close()))
+				}
+			}}
+			must(t, tool(between))
+			if seen == 0 {
+				t.Error("the test tests nothing")
+			}
+			must(t, disk.Mkdir(made, 0o700))
+			lock, err := disk.Lock(made)
+			must(t, err)
+			must(t, disk.Rename("/new", "/old"))
+			if err := tool(disk); !errors.Is(err, vfs.ErrLocked) || !isThere(disk, made) || isThere(disk, "/new") {
+				t.Errorf("while somebody else makes it: got %v, want that it is locked, and nothing changed", err)
+			}
+			must(t, lock.Close())
+		})
 	}
 }
