@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 
 	"pawl/engine"
+	"pawl/internal/vfs"
 	"pawl/recovery"
 	"pawl/state"
 	"pawl/wal"
@@ -29,8 +31,19 @@ func repairCommand() subcommand {
 				if err := wantArgs(args, 1, 1); err != nil {
 					return err
 				}
+				var file *os.File
+				if *lost != "" {
+					// Before anything is done: afterwards there is nothing to repair, and nothing to list.
+					var err error
+					if file, err = os.OpenFile(*lost, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+						return withExit(exitCreate, err)
+					}
+				}
 				done, err := recovery.Repair(ctx, recovery.RepairOptions{Dir: args[0], To: *to, DryRun: *dryRun})
 				if done == nil {
+					if file != nil {
+						err = errors.Join(err, file.Close(), os.Remove(*lost))
+					}
 					return storeExit(err)
 				}
 				var printing error
@@ -39,8 +52,8 @@ func repairCommand() subcommand {
 				} else {
 					printRepaired(e.stdout, done, args[0], *to, *dryRun)
 				}
-				if *lost != "" {
-					printing = errors.Join(printing, writeLost(*lost, done.Lost))
+				if file != nil {
+					printing = errors.Join(printing, writeLost(file, done.Lost))
 				}
 				if err != nil {
 					return storeExit(errors.Join(err, printing)) // it was done, but not confirmed
@@ -186,12 +199,9 @@ type lostLine struct {
 	Attrs    map[string]string `json:"attrs,omitempty"`
 }
 
-// writeLost writes the jobs whose payloads could be read, one a line.
-func writeLost(path string, jobs []recovery.LostJob) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
+// writeLost writes the jobs whose payloads could be read, one a line, and closes the
+// file when they and its name would survive a power loss.
+func writeLost(f *os.File, jobs []recovery.LostJob) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	out := bufio.NewWriter(f)
 	for _, job := range jobs {
@@ -216,5 +226,8 @@ func writeLost(path string, jobs []recovery.LostJob) (err error) {
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	return f.Sync()
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return vfs.OS{}.SyncDir(filepath.Dir(f.Name()))
 }
