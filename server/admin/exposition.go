@@ -86,7 +86,7 @@ func (s *Server) metricsHandler() http.Handler {
 			page.to = page.zip
 		}
 		if e := s.currentEngine(); e != nil {
-			page.queues(e.Census(), int(s.series.Load()))
+			page.queues(s.queues.take(e, int(s.series.Load())))
 		}
 		page.flush()
 		if packed {
@@ -147,16 +147,14 @@ func (p *page) flush() {
 	p.out = p.out[:0]
 }
 
-// queues gives the first most queues series of their own and sums up the rest.
-func (p *page) queues(census *engine.Census, most int) {
-	own := census.Queues[:min(most, len(census.Queues))]
-	rest := census.Queues[len(own):]
-	for i := range own {
-		pool, namespace, name := state.SplitQueueKey(own[i].Key)
+// queues writes the series of queues.
+func (p *page) queues(s seriesOf) {
+	for _, v := range s.own {
+		pool, namespace, name := state.SplitQueueKey(v.Key)
 		p.label(pool, namespace, name)
 	}
-	other := len(own)
-	if len(rest) > 0 {
+	other := len(s.own)
+	if len(s.rest) > 0 {
 		p.label("", "", lmstfy.OtherQueues)
 	}
 	for k := range queueMetrics {
@@ -165,27 +163,23 @@ func (p *page) queues(census *engine.Census, most int) {
 		}
 		m := &queueMetrics[k]
 		p.head(m.Name, m.Help, m.Kind)
-		for i := range own {
-			p.line(m.Name, i, "", m.Value(&own[i]))
+		for i, v := range s.own {
+			p.line(m.Name, i, "", m.Value(v))
 		}
-		if len(rest) > 0 {
-			sum := 0.0
-			for i := range rest {
-				sum += m.Value(&rest[i])
-			}
-			p.line(m.Name, other, "", sum)
+		if len(s.rest) > 0 {
+			p.line(m.Name, other, "", s.other[k])
 		}
 	}
 	const jobs = "pawl_queue_jobs"
 	p.head(jobs, "Jobs of the queue by state.", gauge)
 	for _, place := range queueJobs {
-		for i := range own {
-			p.line(jobs, i, place.state, float64(place.value(&own[i])))
+		for i, v := range s.own {
+			p.line(jobs, i, place.state, float64(place.value(v)))
 		}
-		if len(rest) > 0 {
+		if len(s.rest) > 0 {
 			sum := int64(0)
-			for i := range rest {
-				sum += place.value(&rest[i])
+			for _, v := range s.rest {
+				sum += place.value(v)
 			}
 			p.line(jobs, other, place.state, float64(sum))
 		}

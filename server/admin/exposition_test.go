@@ -1,11 +1,13 @@
 package admin_test
 
 import (
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +68,45 @@ func TestMetricsArePacked(t *testing.T) {
 	if kind := far.Header().Get("Content-Type"); !strings.HasPrefix(kind, "text/plain; version=0.0.4") {
 		t.Errorf("got content type %s", kind)
 	}
+}
+
+// TestOtherQueuesOnlyRise: a queue that has series keeps them while it lives, and
+// the counters of the others neither fall nor leap, whichever come and go.
+func TestOtherQueuesOnlyRise(t *testing.T) {
+	s := newServer(t, admin.Options{MaxQueueSeries: 3})
+	e := manyQueues(5)
+	s.SetEngine(e)
+	queue := func(name string) int {
+		return slices.IndexFunc(e.census.Queues, func(v engine.QueueView) bool { return v.Key == "default/"+name+"/mail" })
+	}
+	does := func(name string, n uint64) { e.census.Queues[queue(name)].Totals.Enqueued += n }
+	goes := func(name string) { e.census.Queues = slices.Delete(e.census.Queues, queue(name), queue(name)+1) }
+	check := func(when, want string) {
+		t.Helper()
+		var got []string
+		for line := range strings.Lines(scrape(t, s)) {
+			if labels, ok := strings.CutPrefix(line, `pawl_queue_enqueued_total{namespace="`); ok {
+				name, _, _ := strings.Cut(labels, `"`)
+				got = append(got, cmp.Or(name, "(other)")+":"+strings.TrimSpace(labels[strings.LastIndex(labels, " "):]))
+			}
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: got %s, want %s", when, got, want)
+		}
+	}
+	check("first", "tenant-00000:0 tenant-00001:1000 tenant-00002:2000 (other):7000")
+	e.census.Queues = slices.Insert(e.census.Queues, 0, engine.QueueView{Key: "default/a/mail", Totals: state.Totals{Enqueued: 500}})
+	check("one comes that is first by name", "tenant-00000:0 tenant-00001:1000 tenant-00002:2000 (other):7500")
+	goes("tenant-00004")
+	check("one of the others goes", "tenant-00000:0 tenant-00001:1000 tenant-00002:2000 (other):7500")
+	does("tenant-00003", 10)
+	check("one of the others has a job", "tenant-00000:0 tenant-00001:1000 tenant-00002:2000 (other):7510")
+	goes("tenant-00001")
+	check("there is room", "a:500 tenant-00000:0 tenant-00002:2000 (other):7510")
+	s.SetMaxQueueSeries(1)
+	check("fewer may have series", "a:500 (other):7510")
+	does("tenant-00002", 5)
+	check("one that had has a job", "a:500 (other):7515")
 }
 
 // BenchmarkScrape is one scrape of 10,000 queues that all have series, 180,000 of

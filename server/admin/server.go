@@ -79,8 +79,9 @@ type Server struct {
 	log      *slog.Logger
 	started  time.Time
 	hosts    atomic.Pointer[[]string]
-	series   atomic.Int64 // queues that have metrics of their own
-	draining atomic.Bool  // Shutdown was called
+	series   atomic.Int64 // how many queues may have metrics of their own
+	queues   queueSeries
+	draining atomic.Bool // Shutdown was called
 }
 
 // New makes a server without an engine: live, not ready.

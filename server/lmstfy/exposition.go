@@ -66,37 +66,27 @@ var PerQueue = append(
 	})...,
 )
 
-// pools are the sums of perPool, made into numbers that a scraper can take. A
-// queue that goes takes its counts with it, and those of a start come out of the
-// log; a counter may only rise, from 0 at the start of the process.
+// pools are the sums of perPool. Those of a start come out of the log; counters
+// rise from 0 at the start of the process.
 type pools struct {
-	mu   sync.Mutex
-	sums map[string]*poolSums // guarded by mu
+	mu   sync.Mutex         // held while a census is taken: none may come behind a later one
+	sums map[string]*Rising // guarded by mu; in the order of perPool
 }
 
-// poolSums are what was last seen of one pool, in the order of perPool.
-type poolSums struct {
-	last []float64
-	base []float64 // to be added to a counter's sum
-}
-
-// begin counts from what census has.
-func (p *pools) begin(census *engine.Census) {
+// begin counts from what e has.
+func (p *pools) begin(e Engine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sums = make(map[string]*poolSums)
-	p.take(census)
-	for _, s := range p.sums {
-		for k := range s.base {
-			s.base[k] = -s.last[k]
-		}
+	p.sums = make(map[string]*Rising)
+	for pool, sums := range p.sum(e.Census()) {
+		p.sums[pool] = new(Rising)
+		p.sums[pool].Take(make([]float64, len(sums)))
+		p.sums[pool].Include(sums)
 	}
 }
 
-// take sums up census. What jobs of a queue did since the last time, and then it
-// went, is lost: that is less wrong than a counter that falls, which a scraper
-// takes for a new start from 0.
-func (p *pools) take(census *engine.Census) {
+// sum adds up what the queues of each pool have, of those that had any too.
+func (p *pools) sum(census *engine.Census) map[string][]float64 {
 	now := map[string][]float64{state.DefaultPool: make([]float64, len(perPool))}
 	for pool := range p.sums {
 		now[pool] = make([]float64, len(perPool))
@@ -113,35 +103,31 @@ func (p *pools) take(census *engine.Census) {
 			sums[k] += perPool[k].Value(v)
 		}
 	}
-	for pool, sums := range now {
-		s := p.sums[pool]
-		if s == nil {
-			s = &poolSums{last: make([]float64, len(perPool)), base: make([]float64, len(perPool))}
-			p.sums[pool] = s
-		}
-		for k := range sums {
-			if sums[k] < s.last[k] {
-				s.base[k] += s.last[k] - sums[k]
-			}
-		}
-		s.last = sums
-	}
+	return now
 }
 
-// collect gives the sums of all pools.
-func (p *pools) collect(ch chan<- prometheus.Metric, census *engine.Census) {
+// collect gives the sums of all pools, and the census that they are of.
+func (p *pools) collect(ch chan<- prometheus.Metric, e Engine) *engine.Census {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.take(census)
+	census := e.Census()
+	now := p.sum(census)
+	for pool, sums := range now {
+		if p.sums[pool] == nil {
+			p.sums[pool] = new(Rising)
+		}
+		p.sums[pool].Take(sums)
+	}
 	for k := range perPool {
 		m := &perPool[k]
 		desc := prometheus.NewDesc(m.Name, m.Help, []string{"pool"}, nil)
-		for pool, s := range p.sums {
-			value := s.last[k]
+		for pool, sums := range now {
+			value := sums[k]
 			if m.Kind == prometheus.CounterValue {
-				value += s.base[k]
+				value = p.sums[pool].Value(k)
 			}
 			ch <- prometheus.MustNewConstMetric(desc, m.Kind, value, Label(pool))
 		}
 	}
+	return census
 }

@@ -323,9 +323,7 @@ func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	if e := m.engine(); e != nil {
-		census := e.Census()
-		m.forget(census)
-		m.pools.collect(ch, census)
+		m.forget(m.pools.collect(ch, e))
 	}
 	for _, c := range []prometheus.Collector{m.latency, m.codes, m.limits, m.elapsed, m.acked} {
 		c.Collect(ch)

@@ -204,7 +204,7 @@ func (s *Server) SetEngine(e Engine) error {
 	if err := s.tokens.load(e); err != nil {
 		return fmt.Errorf("read tokens and limiters: %w", err)
 	}
-	s.metrics.pools.begin(e.Census())
+	s.metrics.pools.begin(e)
 	g := Guard(e)
 	s.engine.Store(&g)
 	return nil
