@@ -50,17 +50,20 @@ type Footprint struct {
 	Replies Replies   `json:"replies,omitzero"`
 
 	Empty      int64  `json:"rss_empty"`
-	Filled     int64  `json:"rss_filled"`    // right after the last job was enqueued
-	Snapshot   int64  `json:"rss_snapshot"`  // the most while a snapshot was written beside a load of enqueues and cycles
+	Filled     int64  `json:"rss_filled"`    // right after the last job was enqueued, most likely while a snapshot was written
+	Rested     int64  `json:"rss_rested"`    // when none was written any more
+	Snapshot   int64  `json:"rss_snapshot"`  // the most while one snapshot was written behind the other, beside cycles
 	Restarted  int64  `json:"rss_restarted"` // after the last restart, the first job fetched
 	DiskBytes  int64  `json:"disk_bytes"`    // of the directory when it was full
 	Written    int64  `json:"written_bytes"` // to disk by the time it was full, as the daemon counts
 	Enqueued   int    `json:"enqueued"`      // by the time of the kill, with those beside the snapshot and for the log's tail
 	FillSecond Spread `json:"filled_per_second"`
-	// Cycles are those a second at 64 connections, three runs, before it
-	// was filled and when it was full.
+	// Cycles are those a second at 64 connections, in each of three runs, before it
+	// was filled, when it was full and no snapshot was written, and when one was, in
+	// at least three runs.
 	CyclesEmpty  Spread `json:"cycles_empty"`
 	CyclesFilled Spread `json:"cycles_filled"`
+	CyclesBeside Spread `json:"cycles_beside_snapshots"`
 	Soak         Soak   `json:"soak,omitzero"`
 	// Restart is from kill -9 until the first FETCH was answered, in seconds; the
 	// log behind the snapshot held almost as much as the daemon lets it.
@@ -89,14 +92,16 @@ func (f *Footprint) Print(w io.Writer) {
 		fmt.Fprintf(w, "%d reply queues  %6d MiB; %.0f s later %d MiB and %d queues\n", r.Queues, r.Right/mib, r.Rest, r.Later/mib, r.Left)
 	}
 	fmt.Fprintf(w, "right after enqueuing     %6d MiB, %5.1f bytes a job\n", f.Filled/mib, f.PerJob(f.Filled))
-	fmt.Fprintf(w, "while a snapshot is made  %6d MiB, %5.1f bytes a job, %.2f times that\n", f.Snapshot/mib, f.PerJob(f.Snapshot), f.PerJob(f.Snapshot)/f.PerJob(f.Filled))
+	fmt.Fprintf(w, "no snapshot being written %6d MiB, %5.1f bytes a job\n", f.Rested/mib, f.PerJob(f.Rested))
+	fmt.Fprintf(w, "while one is, and cycles  %6d MiB, %5.1f bytes a job, %.2f times that\n", f.Snapshot/mib, f.PerJob(f.Snapshot), f.PerJob(f.Snapshot)/f.PerJob(f.Rested))
 	fmt.Fprintf(w, "after a restart           %6d MiB, %5.1f bytes a job\n", f.Restarted/mib, float64(f.Restarted-f.Empty)/float64(f.Enqueued))
 	fmt.Fprintf(w, "kill -9 to first FETCH    %6.2f s (%.2f to %.2f)\n", f.Restart.Median, f.Restart.Min, f.Restart.Max)
 	fmt.Fprintf(w, "disk                      %6d MiB, %.2f times the payloads; written %.2f times\n",
 		f.DiskBytes/mib, float64(f.DiskBytes)/float64(f.Jobs*f.Payload), float64(f.Written)/float64(f.Jobs*f.Payload))
 	fmt.Fprintf(w, "enqueued a second         %6.0f (%.0f to %.0f)\n", f.FillSecond.Median, f.FillSecond.Min, f.FillSecond.Max)
-	fmt.Fprintf(w, "cycles a second, 64 conns %6.0f (%.0f to %.0f) when empty, %.0f (%.0f to %.0f) when full\n",
-		f.CyclesEmpty.Median, f.CyclesEmpty.Min, f.CyclesEmpty.Max, f.CyclesFilled.Median, f.CyclesFilled.Min, f.CyclesFilled.Max)
+	fmt.Fprintf(w, "cycles a second, 64 conns %6.0f (%.0f to %.0f) when empty, %.0f (%.0f to %.0f) when full, %.0f (%.0f to %.0f) beside snapshots\n",
+		f.CyclesEmpty.Median, f.CyclesEmpty.Min, f.CyclesEmpty.Max, f.CyclesFilled.Median, f.CyclesFilled.Min, f.CyclesFilled.Max,
+		f.CyclesBeside.Median, f.CyclesBeside.Min, f.CyclesBeside.Max)
 	if t := f.Soak; t.Turns.Count > 0 {
 		fmt.Fprintf(w, "critical section          %d stays in %.0f s: p50 up to %.3f ms, p99 %.3f, p99.99 %.3f, longest %.3f; in processor time p99.99 %.3f, longest %.3f\n",
 			t.Count, t.Seconds, t.P50, t.P99, t.P9999, t.Max, t.CPUP9999, t.CPUMax)
@@ -162,12 +167,19 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 	if f.DiskBytes, err = s.disk(); err != nil {
 		return f, err
 	}
+	o.say("waiting for the end of a snapshot")
+	if err = s.awaitSnapshot(ctx); err != nil {
+		return f, err
+	}
+	if f.Rested, err = s.rss(); err != nil {
+		return f, err
+	}
 	o.say("cycles on a full daemon")
 	if f.CyclesFilled, err = o.cycles(ctx, s); err != nil {
 		return f, err
 	}
-	o.say("writing a snapshot")
-	if f.Snapshot, err = o.snapshotUnderLoad(ctx, s); err != nil {
+	o.say("cycles beside snapshots")
+	if f.CyclesBeside, f.Snapshot, err = o.besideSnapshots(ctx, s); err != nil {
 		return f, err
 	}
 	if o.Soak > 0 {
@@ -199,11 +211,19 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 	return f, err
 }
 
-// cycles are how many a second there are beside what waits.
+// footprintRuns is how many runs of cycles there are at a time.
+const footprintRuns = 3
+
+// cycle is one run of them, beside what waits.
+func (o *FootprintOptions) cycle(s *Server) Options {
+	return Options{Workload: Cycle, Target: s.Target, Conns: 64, Payload: o.Payload, Duration: o.Cycles, Warmup: o.Cycles / 10}
+}
+
+// cycles are how many a second there are.
 func (o *FootprintOptions) cycles(ctx context.Context, s *Server) (Spread, error) {
 	var runs []Result
-	for range 3 {
-		r, err := Run(ctx, Options{Workload: Cycle, Target: s.Target, Conns: 64, Payload: o.Payload, Duration: o.Cycles, Warmup: o.Cycles / 10})
+	for range footprintRuns {
+		r, err := Run(ctx, o.cycle(s))
 		if err != nil {
 			return Spread{}, err
 		}
@@ -309,38 +329,6 @@ func (o *FootprintOptions) fillShare(ctx context.Context, target Pawl, queue str
 // numbered is one of several names.
 func numbered(name string, n int) []byte {
 	return strconv.AppendInt(append([]byte(name), '-'), int64(n), 10)
-}
-
-// snapshotUnderLoad asks for a snapshot beside enqueues and cycles, and returns
-// the most memory that the daemon had until it was written.
-func (o *FootprintOptions) snapshotUnderLoad(ctx context.Context, s *Server) (most int64, err error) {
-	loadCtx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	loaded := make(chan error, 1)
-	go func() {
-		_, err := Run(loadCtx, Options{Workload: Cycle, Target: s.Target, Conns: 16, Payload: o.Payload, Duration: time.Hour, Warmup: -1})
-		loaded <- err
-	}()
-	written := make(chan error, 1)
-	go func() { written <- doOne(ctx, s.Target.(Pawl).Addr, "SNAPSHOT") }()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		rss, err := s.rss()
-		if err != nil {
-			return 0, err
-		}
-		most = max(most, rss)
-		select {
-		case err := <-written:
-			cancel()
-			if loadErr := <-loaded; !errors.Is(loadErr, context.Canceled) {
-				err = errors.Join(err, loadErr)
-			}
-			return most, err
-		case <-ticker.C:
-		}
-	}
 }
 
 // firstFetch takes a job; of delayed ones there may be none.

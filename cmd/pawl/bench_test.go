@@ -260,7 +260,7 @@ func TestBenchFootprint(t *testing.T) {
 		if err != nil {
 			t.Fatalf("delay %v: %v", delay, err)
 		}
-		if f.Empty <= 0 || f.Filled <= f.Empty || f.Snapshot <= 0 || f.Restarted <= 0 || f.Restart.Min <= 0 || f.Restart.Max < f.Restart.Min ||
+		if f.Empty <= 0 || f.Filled <= f.Empty || f.Rested <= 0 || f.Snapshot <= 0 || f.CyclesBeside.Min <= 0 || f.Restarted <= 0 || f.Restart.Min <= 0 || f.Restart.Max < f.Restart.Min ||
 			f.DiskBytes < 20_000*1000 || f.Enqueued <= f.Jobs ||
 			delay == 0 && (f.Soak.Cycles <= 0 || f.Soak.Cycles > 170) ||
 			delay > 0 && f.Replies.Left != 1000 ||
