@@ -103,3 +103,15 @@ func TestWaiterBehindManyPastTheirTime(t *testing.T) {
 		s.wantWaiters(w, "x")
 	})
 }
+
+// Who waits has a job in the stay that brings it, not when somebody else comes.
+func TestServedInTheStayThatBringsTheJob(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		w := s.await("mail")
+		s.e.Submit(&engine.Enqueue{Queue: key("mail"), Payload: []byte("x")})
+		if len(w.C) != 1 {
+			t.Error("it still waits")
+		}
+		s.wantWaiters(w, "x")
+	})
+}
