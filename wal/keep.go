@@ -2,6 +2,7 @@ package wal
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -72,17 +73,21 @@ func (l *Log) runKeeper() {
 	}
 }
 
+// never is later than all that can be due.
+const never = time.Duration(math.MaxInt64)
+
 // keep does what is due and says how long to sleep, or that nothing will be due
 // before another group is written.
 func (l *Log) keep(now time.Duration, groups uint64) (wait time.Duration, more bool) {
 	k := &l.keeper
 	l.tidy()
-	next := time.Duration(-1)
+	earliest := never
 	at := func(due time.Duration) bool {
-		if due > now && (next < 0 || due-now < next) {
-			next = due - now
+		if due <= now {
+			return true
 		}
-		return due <= now
+		earliest = min(earliest, due)
+		return false
 	}
 	if groups != k.marked && at(time.Duration(k.last.Load())+l.opt.IdleAfter) {
 		l.Idle() // an error has poisoned the log, and Failed tells
@@ -104,7 +109,7 @@ func (l *Log) keep(now time.Duration, groups uint64) (wait time.Duration, more b
 			k.unsynced = false
 		}
 	}
-	return next, next >= 0
+	return earliest - now, earliest != never
 }
 
 // syncBehind syncs what has been written, while others go on writing.
