@@ -10,12 +10,13 @@ import (
 )
 
 // A group that is written while the log's own sync is under way is not in that one,
-// and comes with the next.
+// and comes with the next. Behind that there is nothing to sync.
 func TestGroupBesideASync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun(t)
 		disk := &waltest.Hanging{FS: r.disk}
 		r.opt.FS, r.opt.Foreground, r.opt.Sync, r.opt.Interval = disk, false, wal.SyncInterval, time.Second
+		r.opt.IdleAfter = time.Hour // a mark would be synced, and the group with it
 		l := mustBegin(t, r.opt)
 		time.Sleep(5 * time.Second)
 		release := disk.Hang("datasync")
@@ -31,6 +32,10 @@ func TestGroupBesideASync(t *testing.T) {
 		synctest.Wait()
 		if got := l.Durable(); got != 2 {
 			t.Errorf("after the second: durable is %d, want 2", got)
+		}
+		syncs := l.Stats().Syncs
+		if err := l.Sync(); err != nil || l.Stats().Syncs != syncs {
+			t.Errorf("there was something to sync, %v", err)
 		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
@@ -51,6 +56,41 @@ func TestSyncsOfAQuietLog(t *testing.T) {
 			synctest.Wait()
 			if got := l.Stats().Syncs; got != want {
 				t.Errorf("policy %d: %d syncs in an hour, want %d: the group, the mark, its witness", policy, got, want)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// Between two syncs of the interval is the interval, however often the log comes to
+// rest meanwhile; and it counts also where that is shorter than a rest.
+func TestIntervalBetweenSyncs(t *testing.T) {
+	for _, c := range []struct {
+		interval, idleAfter time.Duration
+		durable             []wal.LSN // after 1, 10 and 20 groups, 200 ms apart
+	}{
+		{3100 * time.Millisecond, 50 * time.Millisecond, []wal.LSN{1, 1, 16}},
+		{100 * time.Millisecond, time.Minute, []wal.LSN{1, 10, 20}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRun(t)
+			r.opt.Foreground, r.opt.Sync, r.opt.Interval, r.opt.IdleAfter = false, wal.SyncInterval, c.interval, c.idleAfter
+			l := mustBegin(t, r.opt)
+			time.Sleep(time.Hour)
+			for n := 1; n <= 20; n++ {
+				mustAppend(t, l, waltest.Record{Head: []byte("h")})
+				time.Sleep(200 * time.Millisecond)
+				synctest.Wait()
+				if got := l.Stats().Syncs; n == 1 && got != 1 {
+					t.Errorf("interval %v: %d syncs after one group, want 1: its mark waits for the next", c.interval, got)
+				}
+				if i := n / 10; n == 1 || n%10 == 0 {
+					if got := l.Durable(); got != c.durable[i] {
+						t.Errorf("interval %v: after %d groups %d are durable, want %d", c.interval, n, got, c.durable[i])
+					}
+				}
 			}
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
