@@ -10,15 +10,10 @@ import (
 // one: making takes a disk some milliseconds a MiB.
 func (l *Log) runMaker() {
 	defer l.finished.Done()
-	retry := time.NewTimer(0)
-	defer retry.Stop()
-	<-retry.C
 	for {
-		err := l.makeAll()
-		if err != nil {
-			retry.Reset(l.opt.RetryEvery)
+		if l.makeAll() != nil {
 			select {
-			case <-retry.C:
+			case <-time.After(l.opt.RetryEvery):
 			case <-l.stop:
 				return
 			}
