@@ -47,3 +47,10 @@ func (l *Log) Room(n int) error {
 
 // ReadStill is readStill, which a disk in memory does not need.
 var ReadStill = readStill
+
+// Images is of how many generations bodies are read from memory.
+func (l *Log) Images() int {
+	l.images.mu.Lock()
+	defer l.images.mu.Unlock()
+	return len(l.images.by)
+}

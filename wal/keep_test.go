@@ -98,3 +98,37 @@ func TestIntervalBetweenSyncs(t *testing.T) {
 		})
 	}
 }
+
+// Of a generation that was passed over, for a large command, nothing is kept: no
+// descriptor, no memory, no file.
+func TestNothingIsKeptOfWhatWasPassedOver(t *testing.T) {
+	r := newRun(t)
+	open := map[string]int{}
+	r.disk.Inject(func(op waltest.Op) waltest.Fault {
+		switch op.Kind {
+		case "open":
+			open[op.Name]++
+		case "close":
+			open[op.Name]--
+		}
+		return waltest.Fault{}
+	})
+	l := mustBegin(t, r.opt)
+	mustAppend(t, l, waltest.Record{Head: []byte("h"), Body: make([]byte, 3*wal.MinGenerationBytes)})
+	for _, passed := range []uint32{2, 3} {
+		if name := segmentFile(passed); open[name] != 0 || r.disk.Contents(name) != nil {
+			t.Errorf("generation %d: %d descriptors are open, and its file has %d bytes", passed, open[name], len(r.disk.Contents(name)))
+		}
+	}
+	if got, want := l.Images(), 1+l.Stats().Prepared; got != want {
+		t.Errorf("%d generations are in memory, want %d", got, want)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range open {
+		if n != 0 {
+			t.Errorf("%s: %d descriptors are open in the end", name, n)
+		}
+	}
+}
