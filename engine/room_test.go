@@ -93,17 +93,20 @@ func TestAbandonWhileALogMakesRoom(t *testing.T) {
 	})
 }
 
-// A stay that the log interrupts, to make a generation, has told the reaper before
-// what is due earlier than it knew: it may be long until the stay goes on.
-func TestReaperIsToldBeforeALogMakesRoom(t *testing.T) {
+// A stay that the log interrupts, to make a generation, has served those who wait
+// before, and told the reaper what is due earlier than it knew: it may be long until
+// the stay goes on.
+func TestAStayEndsBeforeALogMakesRoom(t *testing.T) {
 	onHangingDisk(t, engine.Options{}, func(t *testing.T, s *shop, disk *waltest.Hanging) {
 		synctest.Wait() // nobody else ends a stay from here on
+		w := s.await("waited")
 		s.turn()
 		for len(s.e.Wake()) > 0 {
 			<-s.e.Wake()
 		}
 		release := disk.Hang("mkdir", "datasync")
-		cmds := []engine.Command{&engine.Enqueue{Queue: key("mail"), Payload: []byte("x"), Delay: 100}}
+		cmds := []engine.Command{&engine.Enqueue{Queue: key("mail"), Payload: []byte("x"), Delay: 100},
+			&engine.Enqueue{Queue: key("waited"), Payload: []byte("x")}}
 		for range 300 {
 			cmds = append(cmds, &engine.Enqueue{Queue: key("other"), Payload: bytes.Repeat([]byte{'x'}, 2000)})
 		}
@@ -114,6 +117,9 @@ func TestReaperIsToldBeforeALogMakesRoom(t *testing.T) {
 		case <-s.e.Wake():
 		default:
 			t.Error("the reaper was not told")
+		}
+		if len(w.C) != 1 {
+			t.Error("who waits was not served")
 		}
 		if len(done) > 0 {
 			t.Error("the log had room for all")
