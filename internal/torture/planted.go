@@ -195,8 +195,8 @@ var plants = []plant{
 	},
 	{
 		"stats run ahead of the disk", "engine/submit.go",
-		"	lsn := e.leave()\n	for _, cmd := range cmds {\n		switch c := cmd.(type) {\n",
-		"	lsn := e.leave()\n	for _, cmd := range cmds {\n		switch c := cmd.(type) {\n		case *Stats:\n			lsn = lsnNothing\n",
+		"	lsn = e.leave()\n	for _, cmd := range cmds {\n		switch c := cmd.(type) {\n",
+		"	lsn = e.leave()\n	for _, cmd := range cmds {\n		switch c := cmd.(type) {\n		case *Stats:\n			lsn = lsnNothing\n",
 		"test ./engine .",
 	},
 	{
