@@ -398,10 +398,10 @@ func TestSurplus(t *testing.T) {
 		{time.Second, 10 * mib, 500 * mib, false},
 		{19 * time.Second, 10 * mib, 500 * mib, false},
 		{time.Second, 10 * mib, 500 * mib, true},
-		{time.Hour, 1000 * mib, 250 * mib, false}, // little beside a large index
-		{time.Hour, 1000 * mib, 250 * mib, false},
-		{0, 1000 * mib, 251 * mib, false},
-		{time.Hour, 1000 * mib, 251 * mib, true},
+		{time.Hour, 1600 * mib, 100 * mib, false}, // little beside a large index
+		{time.Hour, 1600 * mib, 100 * mib, false},
+		{0, 1600 * mib, 101 * mib, false},
+		{time.Hour, 1600 * mib, 101 * mib, true},
 	} {
 		now = now.Add(step.after)
 		if got := s.lasts(now, step.live, step.free); got != step.want {

@@ -43,7 +43,7 @@ func gcPercent(live uint64, starting bool) int {
 // less than that.
 const (
 	freeBytes = 2 * garbageBudget
-	freeShare = 4
+	freeShare = 16
 	freeFor   = 20 * time.Second
 )
 
