@@ -7,22 +7,20 @@ import (
 	"time"
 )
 
-// awaitSnapshot returns when no snapshot is being written. One mostly is when a
-// daemon was filled, and takes memory and time that the jobs do not.
-func (s *Server) awaitSnapshot(ctx context.Context) error {
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		running, err := scrapeSum(ctx, s.adminAddr, "pawl_snapshot_running")
-		if err != nil || running == 0 {
+// rest returns o.Rest after no snapshot is being written any more. One mostly is
+// when a daemon was filled, and takes memory and time that the jobs do not.
+func (o *FootprintOptions) rest(ctx context.Context, s *Server) error {
+	for running := int64(1); running > 0; {
+		var err error
+		if running, err = scrapeSum(ctx, s.adminAddr, "pawl_snapshot_running"); err != nil {
 			return err
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if running > 0 {
+			sleep(ctx, nil, 100*time.Millisecond)
 		}
 	}
+	sleep(ctx, nil, o.Rest)
+	return ctx.Err()
 }
 
 // besideSnapshots has cycles done while one snapshot is written behind the other,

@@ -26,7 +26,7 @@ type FootprintOptions struct {
 	Queues  int           // that the jobs are spread over; 0 is 1
 	Groups  int           // of each queue that the jobs are spread over; 0 is none
 	Replies int           // queues that come and go with one job each, beforehand
-	Rest    time.Duration // after them, until memory is looked at once more; 0 is 15 s, longer than many idle queues are kept
+	Rest    time.Duration // after these, and after the last job's snapshot, until memory is looked at once more; 0 is 30 s, longer than many idle queues, and free memory, are kept
 	Starts  int           // how often it is killed and started again; 0 is 3
 	Conns   int           // that fill it, with 256 jobs in flight each; 0 is 4
 	Cycles  time.Duration // of each run of cycles, before and after; 0 is 2 s
@@ -49,15 +49,16 @@ type Footprint struct {
 	Groups  int       `json:"groups,omitzero"`
 	Replies Replies   `json:"replies,omitzero"`
 
-	Empty      int64  `json:"rss_empty"`
-	Filled     int64  `json:"rss_filled"`    // right after the last job was enqueued, most likely while a snapshot was written
-	Rested     int64  `json:"rss_rested"`    // when none was written any more
-	Snapshot   int64  `json:"rss_snapshot"`  // the most while one snapshot was written behind the other, beside cycles
-	Restarted  int64  `json:"rss_restarted"` // after the last restart, the first job fetched
-	DiskBytes  int64  `json:"disk_bytes"`    // of the directory when it was full
-	Written    int64  `json:"written_bytes"` // to disk by the time it was full, as the daemon counts
-	Enqueued   int    `json:"enqueued"`      // by the time of the kill, with those beside the snapshot and for the log's tail
-	FillSecond Spread `json:"filled_per_second"`
+	Empty      int64   `json:"rss_empty"`
+	Filled     int64   `json:"rss_filled"` // right after the last job was enqueued, most likely while a snapshot was written
+	Rested     int64   `json:"rss_rested"` // when none was written any more, and after a rest
+	Rest       float64 `json:"rest_seconds"`
+	Snapshot   int64   `json:"rss_snapshot"`  // the most while one snapshot was written behind the other, beside cycles
+	Restarted  int64   `json:"rss_restarted"` // after the last restart, the first job fetched
+	DiskBytes  int64   `json:"disk_bytes"`    // of the directory when it was full
+	Written    int64   `json:"written_bytes"` // to disk by the time it was full, as the daemon counts
+	Enqueued   int     `json:"enqueued"`      // by the time of the kill, with those beside the snapshot and for the log's tail
+	FillSecond Spread  `json:"filled_per_second"`
 	// Cycles are those a second at 64 connections, in each of three runs, before it
 	// was filled, when it was full and no snapshot was written, and when one was, in
 	// at least three runs.
@@ -92,8 +93,8 @@ func (f *Footprint) Print(w io.Writer) {
 		fmt.Fprintf(w, "%d reply queues  %6d MiB; %.0f s later %d MiB and %d queues\n", r.Queues, r.Right/mib, r.Rest, r.Later/mib, r.Left)
 	}
 	fmt.Fprintf(w, "right after enqueuing     %6d MiB, %5.1f bytes a job\n", f.Filled/mib, f.PerJob(f.Filled))
-	fmt.Fprintf(w, "no snapshot being written %6d MiB, %5.1f bytes a job\n", f.Rested/mib, f.PerJob(f.Rested))
-	fmt.Fprintf(w, "while one is, and cycles  %6d MiB, %5.1f bytes a job, %.2f times that\n", f.Snapshot/mib, f.PerJob(f.Snapshot), f.PerJob(f.Snapshot)/f.PerJob(f.Rested))
+	fmt.Fprintf(w, "at rest, %3.0f s later     %6d MiB, %5.1f bytes a job\n", f.Rest, f.Rested/mib, f.PerJob(f.Rested))
+	fmt.Fprintf(w, "beside snapshots, cycles  %6d MiB, %5.1f bytes a job, %.2f times that\n", f.Snapshot/mib, f.PerJob(f.Snapshot), f.PerJob(f.Snapshot)/f.PerJob(f.Rested))
 	fmt.Fprintf(w, "after a restart           %6d MiB, %5.1f bytes a job\n", f.Restarted/mib, float64(f.Restarted-f.Empty)/float64(f.Enqueued))
 	fmt.Fprintf(w, "kill -9 to first FETCH    %6.2f s (%.2f to %.2f)\n", f.Restart.Median, f.Restart.Min, f.Restart.Max)
 	fmt.Fprintf(w, "disk                      %6d MiB, %.2f times the payloads; written %.2f times\n",
@@ -123,10 +124,13 @@ const snapshotBytes = 64 << 20
 func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err error) {
 	o.Jobs, o.Payload = orElse(o.Jobs, 1_000_000), orElse(o.Payload, 100)
 	o.Starts, o.Conns, o.Queues = orElse(o.Starts, 3), orElse(o.Conns, 4), orElse(o.Queues, 1)
+	if o.Rest == 0 {
+		o.Rest = 30 * time.Second
+	}
 	if o.Cycles == 0 {
 		o.Cycles = 2 * time.Second
 	}
-	f = Footprint{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(), Jobs: o.Jobs, Payload: o.Payload, Delay: o.Delay.Seconds(), Queues: o.Queues, Groups: o.Groups}
+	f = Footprint{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(), Jobs: o.Jobs, Payload: o.Payload, Delay: o.Delay.Seconds(), Queues: o.Queues, Groups: o.Groups, Rest: o.Rest.Seconds()}
 	if o.Soak > 0 {
 		o.Flags = append(slices.Clone(o.Flags), "--pprof") // it measures more
 	}
@@ -167,8 +171,8 @@ func MeasureFootprint(ctx context.Context, o FootprintOptions) (f Footprint, err
 	if f.DiskBytes, err = s.disk(); err != nil {
 		return f, err
 	}
-	o.say("waiting for the end of a snapshot")
-	if err = s.awaitSnapshot(ctx); err != nil {
+	o.say("resting")
+	if err = o.rest(ctx, s); err != nil {
 		return f, err
 	}
 	if f.Rested, err = s.rss(); err != nil {

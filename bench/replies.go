@@ -22,11 +22,7 @@ type Replies struct {
 
 // replies has o.Replies queues come and go, each of them used by one connection.
 func (o *FootprintOptions) replies(ctx context.Context, s *Server) (r Replies, err error) {
-	rest := o.Rest
-	if rest == 0 {
-		rest = 15 * time.Second
-	}
-	r.Queues, r.Rest = o.Replies, rest.Seconds()
+	r.Queues, r.Rest = o.Replies, o.Rest.Seconds()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -49,7 +45,7 @@ func (o *FootprintOptions) replies(ctx context.Context, s *Server) (r Replies, e
 		return r, err
 	}
 	select {
-	case <-time.After(rest):
+	case <-time.After(o.Rest):
 	case <-ctx.Done():
 		return r, context.Cause(ctx)
 	}

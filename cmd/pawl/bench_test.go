@@ -249,12 +249,12 @@ func TestBenchFootprint(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Hour} {
 		o := bench.FootprintOptions{
 			Binary: binary, Dir: t.TempDir(), Flags: []string{"--sync", "never"}, Jobs: 20_000, Payload: 1000, Delay: delay,
-			Starts: 2, Cycles: 20 * time.Millisecond,
+			Starts: 2, Cycles: 20 * time.Millisecond, Rest: time.Millisecond,
 		}
 		if delay == 0 {
 			o.Soak, o.SoakRate = 200*time.Millisecond, 80
 		} else {
-			o.Queues, o.Groups, o.Replies, o.Rest = 100, 70, 1000, time.Millisecond
+			o.Queues, o.Groups, o.Replies = 100, 70, 1000
 		}
 		f, err := bench.MeasureFootprint(t.Context(), o)
 		if err != nil {
