@@ -16,8 +16,8 @@ func FromDevice(f File) (io.ReadCloser, error) {
 		return nil, err
 	}
 	if o, ok := f.(osFile); ok {
-		if d := newDirect(o.f); d != nil {
-			return &directReader{direct: d}, nil
+		if r := readDirect(o.f); r != nil {
+			return r, nil
 		}
 	}
 	return &sequence{f: f}, nil
@@ -39,8 +39,8 @@ type DeviceWriter interface {
 func ToDevice(f File) DeviceWriter {
 	s := &sequence{f: f}
 	if o, ok := f.(osFile); ok {
-		if d := newDirect(o.f); d != nil {
-			return &directWriter{direct: d, then: s}
+		if w := writeDirect(o.f, s); w != nil {
+			return w
 		}
 	}
 	return s

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -62,6 +63,14 @@ type directReader struct {
 	rest []byte // what of the buffer was not given out yet
 }
 
+// readDirect returns nil where that cannot be.
+func readDirect(f *os.File) io.ReadCloser {
+	if d := newDirect(f); d != nil {
+		return &directReader{direct: d}
+	}
+	return nil
+}
+
 func (r *directReader) Read(p []byte) (int, error) {
 	if len(r.rest) == 0 {
 		n, err := r.fill()
@@ -100,6 +109,14 @@ type directWriter struct {
 	then *sequence
 	over bool // to then
 	err  error
+}
+
+// writeDirect returns nil where that cannot be.
+func writeDirect(f *os.File, then *sequence) DeviceWriter {
+	if d := newDirect(f); d != nil {
+		return &directWriter{direct: d, then: then}
+	}
+	return nil
 }
 
 func (w *directWriter) Write(p []byte) (n int, err error) {
