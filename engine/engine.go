@@ -267,7 +267,7 @@ func (e *Engine) close(ctx context.Context) error {
 			err = e.Wait(last)
 		}
 		if err == nil {
-			err = e.writeLast()
+			e.endGroups()
 		}
 		e.watch.Stop()
 		e.flush.Stop()
@@ -290,23 +290,15 @@ func (e *Engine) close(ctx context.Context) error {
 	return err
 }
 
-// writeLast writes what is left, which is groups without records: the log wants
-// every group that it opened. Nobody leads after it.
-func (e *Engine) writeLast() error {
+// endGroups takes the group back that may be open, which has no records, for the log
+// wants every group that it opened. Nobody leads after it.
+func (e *Engine) endGroups() {
 	e.takeLead()
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.open != nil {
 		e.seal()
 	}
-	groups := e.sealed
-	e.sealed = nil
-	e.mu.Unlock()
-	for _, g := range groups {
-		if err := e.write(g); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Dump writes the state as text, for tests and tools. It holds up everything

@@ -475,10 +475,15 @@ func (e *Engine) openGroup(n int) error {
 	return nil
 }
 
-// seal ends the open group.
+// seal ends the open group. One without records is none: where nothing was decided,
+// nothing is written.
 func (e *Engine) seal() {
 	g := e.open
 	e.open = nil
+	if g.Records() == 0 {
+		e.log.Withdraw(g)
+		return
+	}
 	e.log.Seal(g, int64(e.dated), int64(e.clock.wall(e.dated)))
 	e.sealed = append(e.sealed, g)
 }

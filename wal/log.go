@@ -4,12 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Log writes groups and reads bodies. Open, Fits, Add and Seal belong to one
+// Log writes groups and reads bodies. Open, Fits, Add, Withdraw and Seal belong to one
 // caller at a time (the engine's critical section) and do no IO; Commit and
 // Close belong to one caller at a time too, and may run beside them. All else
 // may be called from any goroutine.
@@ -183,8 +184,8 @@ func (l *Log) header(k kind, gen *generation) header {
 // Open returns the next group. Its place is fixed: positions that Add returns
 // are final. n is how many bytes of records (RecordBytes) it must have room
 // for, at least; so a command whose records are counted first never meets a
-// full group. The group before must be sealed. There is no IO, but with
-// Options.Foreground.
+// full group. The group before must be sealed or withdrawn. There is no IO, but
+// with Options.Foreground.
 //
 // ErrPreparing, ErrNoSpace and ErrTooLarge change nothing.
 func (l *Log) Open(n int) (*Group, error) {
@@ -260,6 +261,27 @@ func (l *Log) Prepared() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.news
+}
+
+// Withdraw takes an open group back that has no records: all is as if it had not
+// been opened, but for generations that were passed over.
+func (l *Log) Withdraw(g *Group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open != g || g.count > 0 {
+		panic(fmt.Sprintf("wal: group %d, of %d records, cannot be withdrawn", g.lsn, g.count))
+	}
+	l.open = nil
+	l.opened--
+	l.waiting--
+	if n := len(l.entered) - 1; n >= 0 && l.entered[n] == g.gen && g.offset == firstGroup {
+		// It would have been the first of its generation, which is as good as new.
+		l.entered, l.at = l.entered[:n], l.current
+		if n > 0 {
+			l.at = l.entered[n-1]
+		}
+		l.prepared = slices.Insert(l.prepared, 0, g.gen)
+	}
 }
 
 // Seal ends an open group and dates it. Times are Unix milliseconds. The next

@@ -246,6 +246,8 @@ func TestMisuse(t *testing.T) {
 		"seal twice":       func(l *wal.Log) { g, _ := l.Open(10); l.Seal(g, 1, 1); l.Seal(g, 1, 1) },
 		"commit unsealed":  func(l *wal.Log) { g, _ := l.Open(10); l.Commit(g) },
 		"commit twice":     func(l *wal.Log) { g, _ := l.Open(10); l.Seal(g, 1, 1); l.Commit(g); l.Commit(g) },
+		"withdraw sealed":  func(l *wal.Log) { g, _ := l.Open(10); l.Seal(g, 1, 1); l.Withdraw(g) },
+		"withdraw records": func(l *wal.Log) { g, _ := l.Open(10); g.Add([]byte("h"), nil); l.Withdraw(g) },
 		"unhold, not held": func(l *wal.Log) { l.Unhold(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
