@@ -95,6 +95,7 @@ type Engine struct {
 	dated     state.Millis // log time of the open group: of its first record
 	whole     bool         // a transaction has made room: open must not be sealed before its end
 	hasty     bool         // the present stay is TrySubmit's, and waits for no room
+	hung      bool         // a command of the present Submit has waited for room in vain, whatever it answers
 	sealed    []*wal.Group // oldest first, not yet taken by a leader
 	last      LSN          // of the newest group with records, open or not
 	head      []byte       // scratch of record

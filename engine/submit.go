@@ -67,7 +67,7 @@ var errWouldWait = errors.New("the log has no room at this moment")
 // decideAll carries out cmds and ends the stay, or more than one if they take long.
 // A hasty one ends before the first that would have to wait.
 func (e *Engine) decideAll(cmds []Command) (lsn LSN, decided int) {
-	hung := false
+	e.hung = false
 	var work workDone
 	for i, cmd := range cmds {
 		if e.longEnough(&work, 0) {
@@ -80,9 +80,8 @@ func (e *Engine) decideAll(cmds []Command) (lsn LSN, decided int) {
 			break
 		}
 		err := ErrHung // whoever comes together waits together
-		if !hung {
+		if !e.hung {
 			err = e.decide(cmd)
-			hung = err == ErrHung
 		}
 		if err == errWouldWait {
 			cmds = cmds[:i]
@@ -371,12 +370,12 @@ func (e *Engine) timeStay() {
 // pause ends the stay and begins another one, so that others get in. Nothing may
 // be taken any more after it: down says so.
 func (e *Engine) pause() {
-	hasty := e.hasty
+	hasty, hung := e.hasty, e.hung
 	e.hasty = false // the others are not
 	e.leave()
 	e.mu.Lock()
 	e.tick()
-	e.hasty = hasty
+	e.hasty, e.hung = hasty, hung
 }
 
 // flushAfter is how long a group may lie open that nobody waits for.
@@ -521,6 +520,7 @@ func (e *Engine) makeRoom(err error, news <-chan struct{}) error {
 	if werr == nil && e.down.Load() != 0 {
 		werr = e.refusal()
 	}
+	e.hung = werr == ErrHung
 	e.tick()
 	return werr
 }
