@@ -5,13 +5,15 @@
 //
 // The load is closed: every connection keeps Pipeline requests in flight and
 // sends the next when these are answered. A latency is the time from the write
-// that carried the request to the reply read.
+// that carried the request to the reply read. Fewer connections than processors
+// wait for replies in read(2) itself, past Go's runtime.
 package bench
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,6 +120,13 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	r.loaders = make([]*loader, o.Conns)
 	for i := range r.loaders {
 		c, err := o.Target.Dial(ctx, queue)
+		if t, ok := c.(interface{ ownThread() error }); ok && o.Conns < runtime.GOMAXPROCS(0) {
+			// There are processors for all of them to wait on, so that what is measured
+			// is the server, and as little as can be of the generator.
+			if err = t.ownThread(); err != nil {
+				c.Close()
+			}
+		}
 		if err != nil {
 			for _, l := range r.loaders[:i] {
 				l.conn.Close()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -14,10 +15,16 @@ import (
 // wire is a connection with requests collected for one write, and buffered
 // replies.
 type wire struct {
-	net.Conn
+	stream
 	in    *bufio.Reader
 	out   []byte
 	until time.Time // the read deadline
+}
+
+// stream is what a wire needs of a connection; a net.Conn is one.
+type stream interface {
+	io.ReadWriteCloser
+	SetReadDeadline(t time.Time) error
 }
 
 // unanswered is how long a server may owe a reply. Some answers never come, such as
@@ -38,7 +45,21 @@ func dial(ctx context.Context, addr string) (*wire, error) {
 	return newWire(c), nil
 }
 
-func newWire(c net.Conn) *wire { return &wire{Conn: c, in: bufio.NewReaderSize(c, 64<<10)} }
+func newWire(c stream) *wire {
+	w := &wire{stream: c}
+	w.in = bufio.NewReaderSize(w, 64<<10) // w: the stream may be another later
+	return w
+}
+
+// ownThread has the goroutine that reads keep a thread of its own while it waits
+// for replies.
+func (w *wire) ownThread() error {
+	s, err := ownThread(w.stream)
+	if err == nil {
+		w.stream = s
+	}
+	return err
+}
 
 // Flush writes what is collected. The replies must come within the time that a
 // server may owe one, or half of it: the deadline is not moved for every request.

@@ -3,12 +3,12 @@ package bench
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 )
 
 // NATS is a nats-server with JetStream, used as a queue by a stream of the
@@ -72,7 +72,7 @@ func (n NATS) dial(ctx context.Context, queue string) (*natsConn, error) {
 	if err == nil && !bytes.HasPrefix(line, []byte("INFO ")) {
 		err = fmt.Errorf("server says: %.60s, want INFO", line)
 	}
-	inbox := fmt.Sprintf("_INBOX.%d.%s", time.Now().UnixNano(), portOf(w.LocalAddr().String()))
+	inbox := "_INBOX." + rand.Text()
 	c.out = append(c.out, `CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"lang":"go","version":"1"}`+"\r\n"...)
 	for kind := range natsKinds {
 		c.inbox[kind] = fmt.Appendf(nil, "%s.%d", inbox, kind)
