@@ -6,6 +6,9 @@ import "strings"
 // streams of a few commands go through them.
 func (s *Server) PollAtOnce() { s.enough, s.worth = 0, 0 }
 
+// PollWhenWorth has pollers take them from as many on as they do without PollAtOnce.
+func (s *Server) PollWhenWorth() { s.worth = worthPolling }
+
 // CommandRow is a row of the table, for the test of the documents.
 type CommandRow struct {
 	Name      string // with its container's

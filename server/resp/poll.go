@@ -55,9 +55,9 @@ const deepPipeline = 16
 // what is read of it in one pass: nobody's megabytes stand between two others.
 const polledBytes = flushBytes
 
-// worthPolling is from how many connections on the poller takes any: one alone is
-// served faster by its own goroutine.
-const worthPolling = 8
+// worthPolling is from how many connections on the poller takes any: two are served
+// faster by it, one alone by its own goroutine (docs/performance.md).
+const worthPolling = 2
 
 // isCalm says whether the connection is one for the poller: it has done plain
 // commands only for a while, and waits for nothing but its next command.
