@@ -109,6 +109,7 @@ type body struct {
 	pos      wal.Pos
 	overhead int
 	held     bool
+	read     bool // it is in the delivery
 }
 
 // holdBody takes a hold on the body of a job. In the critical section.
@@ -130,19 +131,13 @@ func (e *Engine) dropBody(b *body) {
 	}
 }
 
-// readBody reads a held body into dst, and drops the hold. Its group must be
-// committed. The error wraps ErrDamaged where the bytes are rotten.
-func (e *Engine) readBody(b *body, dst []byte) (Content, error) {
-	if b.pos.IsZero() {
-		return Content{Payload: dst}, nil
-	}
-	defer e.dropBody(b)
+// readBody reads a held body into dst, with read, which is the log's. Its group must
+// be committed. The error wraps ErrDamaged where the bytes are rotten.
+func (e *Engine) readBody(b *body, dst []byte, read func(wal.Pos, []byte) ([]byte, error)) (Content, error) {
 	if b.pos.Length == 0 {
 		return Content{Payload: dst}, nil
 	}
-	e.reads <- struct{}{} // few at a time: cold reads must not take the disk from the log
-	raw, err := e.log.Read(b.pos, dst)
-	<-e.reads
+	raw, err := read(b.pos, dst)
 	if err != nil {
 		if _, rotten := errors.AsType[*wal.CorruptError](err); rotten {
 			return Content{}, fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -156,24 +151,25 @@ func (e *Engine) readBody(b *body, dst []byte) (Content, error) {
 	return c, nil
 }
 
-// maxReads is how many bodies are read at the same time.
-const maxReads = 4
-
 // Bytes is how much Load will read, attributes and keys with it.
 func (d *Delivery) Bytes() int { return int(d.body.pos.Length) }
 
 // Load reads payload and attributes of a delivery whose LSN is durable and
 // drops its hold. The payload goes into the spare capacity of d.Payload, if it
-// has enough.
+// has enough. A delivery that is loaded already stays as it is.
 //
 // ErrDamaged: the bytes are rotten, the job has been buried as DAMAGED, fetch
 // another one. Any other error (too many open files, for one) says nothing
 // about the bytes; the job has been given back to the head of its queue.
 func (e *Engine) Load(d *Delivery) error {
-	c, err := e.readBody(&d.body, d.Payload[:0])
+	if d.body.read {
+		return nil
+	}
+	c, err := e.readBody(&d.body, d.Payload[:0], e.log.Read)
+	e.dropBody(&d.body)
 	switch {
 	case err == nil:
-		d.Payload, d.Attrs = c.Payload, c.Attrs
+		d.loaded(c)
 		return nil
 	case errors.Is(err, ErrDamaged):
 		e.buryDamaged(d.body, err)
@@ -183,6 +179,23 @@ func (e *Engine) Load(d *Delivery) error {
 	return err
 }
 
+// TryLoad is Load for those who have others to look after: false, and nothing has
+// changed, where it would wait until others have read from the disk, or would make a
+// record of what it found, for which the log may have no room at this moment. The
+// delivery is for Load then.
+func (e *Engine) TryLoad(d *Delivery) bool {
+	c, err := e.readBody(&d.body, d.Payload[:0], e.log.TryRead)
+	if err != nil {
+		return false
+	}
+	e.dropBody(&d.body)
+	d.loaded(c)
+	return true
+}
+
+// loaded fills in what was read.
+func (d *Delivery) loaded(c Content) { d.Payload, d.Attrs, d.body.read = c.Payload, c.Attrs, true }
+
 // Forget drops the hold of a delivery whose body nobody wants. The job stays
 // leased.
 func (e *Engine) Forget(d *Delivery) { e.dropBody(&d.body) }
@@ -191,7 +204,8 @@ func (e *Engine) Forget(d *Delivery) { e.dropBody(&d.body) }
 // Unique and Group. A job that is leased when its body is found rotten is buried
 // all the same.
 func (e *Engine) LoadView(v *JobView) error {
-	c, err := e.readBody(&v.body, nil)
+	c, err := e.readBody(&v.body, nil, e.log.Read)
+	e.dropBody(&v.body)
 	if err != nil {
 		if errors.Is(err, ErrDamaged) {
 			e.buryDamaged(v.body, err)

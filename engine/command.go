@@ -94,7 +94,7 @@ type Delivery struct {
 	Deadline   state.Millis // wall
 	TTLLeft    state.Millis // until the job expires; 0 is never
 
-	// Filled by Engine.Load.
+	// Filled by Engine.Load or Engine.TryLoad.
 	Payload []byte
 	Attrs   []Attr
 

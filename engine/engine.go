@@ -125,7 +125,6 @@ type Engine struct {
 	flush     *time.Timer // commits what nobody waits for
 	flushing  atomic.Bool
 	wake      chan struct{} // see Wake
-	reads     chan struct{} // bounds body reads
 	views     chan struct{} // one view of the state at a time
 	lookbacks chan struct{} // one JobHistory at a time
 
@@ -164,7 +163,6 @@ func New(opt Options, start Start) (*Engine, error) {
 		schedules: make(map[cronKey]Schedule),
 		caught:    make(map[cronKey]int),
 		wake:      make(chan struct{}, 1),
-		reads:     make(chan struct{}, maxReads),
 		views:     make(chan struct{}, 1),
 		lookbacks: make(chan struct{}, 1),
 		began:     start.State.Totals(),

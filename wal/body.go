@@ -17,7 +17,13 @@ import (
 // committed, and the generation be held or known to stay. A *CorruptError says
 // that the bytes on disk are not those, or that the disk cannot read them; any
 // other error says nothing about them (too many open files, for one).
-func (l *Log) Read(pos Pos, dst []byte) ([]byte, error) {
+func (l *Log) Read(pos Pos, dst []byte) ([]byte, error) { return l.read(pos, dst, true) }
+
+// TryRead is Read for those who do not wait until others have read from the disk:
+// ErrReading.
+func (l *Log) TryRead(pos Pos, dst []byte) ([]byte, error) { return l.read(pos, dst, false) }
+
+func (l *Log) read(pos Pos, dst []byte, patient bool) ([]byte, error) {
 	if pos.Length == 0 {
 		return dst, nil
 	}
@@ -25,7 +31,7 @@ func (l *Log) Read(pos Pos, dst []byte) ([]byte, error) {
 	out, ok := l.images.read(pos, dst)
 	if !ok {
 		var err error
-		if out, err = l.files.read(pos, dst); err != nil {
+		if out, err = l.files.read(pos, dst, patient); err != nil {
 			return dst, err
 		}
 	}
@@ -123,8 +129,15 @@ func (c *files) init(fsys vfs.FS, dir string) {
 	c.recent = list.New()
 }
 
-func (c *files) read(pos Pos, dst []byte) ([]byte, error) {
-	c.turns <- struct{}{}
+func (c *files) read(pos Pos, dst []byte, patient bool) ([]byte, error) {
+	select {
+	case c.turns <- struct{}{}:
+	default:
+		if !patient {
+			return dst, ErrReading
+		}
+		c.turns <- struct{}{}
+	}
 	defer func() { <-c.turns }()
 	c.reads.Add(1)
 	f, err := c.acquire(pos.Generation)

@@ -20,6 +20,8 @@ var (
 var (
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("log is closed")
+	// ErrReading is TryRead's: as many read from the disk as may at a time.
+	ErrReading = errors.New("others read from the disk")
 	// ErrHeld is Drop's: somebody holds the generation.
 	ErrHeld = errors.New("generation is held")
 	// ErrInUse is Drop's: the generation is being written.
