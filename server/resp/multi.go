@@ -11,7 +11,7 @@ import (
 // when they are queued, into a batch of the transaction's own.
 type transaction struct {
 	b     *batch
-	jobs  int    // that the commands are about
+	jobs  int    // that the commands name
 	bytes int64  // of the arguments
 	why   string // not empty: EXEC is refused
 }
@@ -74,11 +74,11 @@ func (c *conn) queue(cmd *command, args [][]byte) {
 		c.fail("ERR '" + cmd.fullName() + "' is not allowed in a transaction")
 		return
 	}
-	size := int64(0)
+	jobs, size := jobsNamed(cmd, args), int64(0)
 	for _, arg := range args {
 		size += int64(len(arg))
 	}
-	if tx.jobs >= engine.MaxMulti || len(tx.b.cmds) > 0 && tx.bytes+size > maxQueuedBytes {
+	if tx.jobs+jobs > engine.MaxMulti || len(tx.b.cmds) > 0 && tx.bytes+size > maxQueuedBytes {
 		c.refuseQueued()
 		c.fail(errQueued)
 		return
@@ -105,15 +105,23 @@ func (c *conn) queue(cmd *command, args [][]byte) {
 		c.fail(line)
 		return
 	}
-	if tx.jobs += engine.JobsOf(tx.b.cmds[queued]); tx.jobs > engine.MaxMulti {
-		tx.b.cmds, tx.b.entries = tx.b.cmds[:queued], tx.b.entries[:queued]
-		c.refuseQueued()
-		c.fail(errQueued)
-		return
-	}
+	tx.jobs += jobs
 	c.setQueued(len(tx.b.cmds))
 	c.begin().simple("QUEUED")
 	c.end()
+}
+
+// jobsNamed is how many jobs a client says that a command of a transaction is about:
+// what counts is known to it, and before anything is looked at. It is at least what
+// engine.JobsOf says.
+func jobsNamed(cmd *command, args [][]byte) int {
+	switch cmd.fullName() {
+	case "ack":
+		return len(args) - 1
+	case "job|delete":
+		return len(args) - 2
+	}
+	return 1
 }
 
 // EXEC does what was queued in one log entry, or nothing.

@@ -18,6 +18,9 @@ func TestTransactionIsBounded(t *testing.T) {
 	acks := func(leases int) []string {
 		return slices.Concat([]string{"ACK"}, slices.Repeat([]string{lease}, leases))
 	}
+	deletes := func(ids int) []string {
+		return slices.Concat([]string{"JOB", "DELETE"}, slices.Repeat([]string{"01HF7YAT000000010000000000"}, ids))
+	}
 	const tooLarge = "-TOOLARGE a transaction has at most 1024 commands, leases and IDs, and 1 MiB, or one command"
 	for _, test := range []struct {
 		what   string
@@ -31,6 +34,10 @@ func TestTransactionIsBounded(t *testing.T) {
 		{"commands", slices.Repeat([][]string{{"ENQUEUE", "q", "x"}}, 1023), acks(1), true},
 		{"commands, one too many", slices.Repeat([][]string{{"ENQUEUE", "q", "x"}}, 1024), acks(1), false},
 		{"both", append(slices.Repeat([][]string{{"ENQUEUE", "q", "x"}}, 24), acks(1000)), []string{"ENQUEUE", "q", "x"}, false},
+		{"IDs of one JOB DELETE, though no job has them", nil, deletes(1022), true},
+		{"leases and IDs", [][]string{acks(600)}, deletes(424), true},
+		{"leases and IDs, one too many", [][]string{deletes(600)}, acks(425), false},
+		{"words that are no ID", [][]string{deletes(600)}, slices.Concat([]string{"JOB", "DELETE"}, slices.Repeat([]string{"x"}, 425)), false},
 	} {
 		c.expect("+OK", "MULTI")
 		for _, cmd := range test.queued {
