@@ -193,8 +193,9 @@ func (c *conn) settle() {
 }
 
 // conclude writes the replies of entries, whose commands have been carried out
-// and waited for with err.
-func (c *conn) conclude(entries []entry, err error) {
+// and waited for with err. Some may be left, by the poller only, for which a goroutine
+// has to read a body.
+func (c *conn) conclude(entries []entry, err error) (left []entry) {
 	b := c.b
 	b.out.errs += b.side.errs
 	b.side.errs = 0
@@ -213,13 +214,17 @@ func (c *conn) conclude(entries []entry, err error) {
 			if _, ok := e.cmd.(*engine.Enqueue); ok {
 				b.answered++
 			}
-			e.render(c, e)
+			if e.render(c, e); c.unread {
+				c.unread = false
+				return entries[i:]
+			}
 		}
 		if e.mute {
 			b.out.buf = b.out.buf[:mark]
 		}
 		c.spill()
 	}
+	return nil
 }
 
 // noteAnswered has the engine note how long the enqueues took whose replies have

@@ -38,6 +38,8 @@ func (n *nullEngine) Load(d *engine.Delivery) error {
 	return nil
 }
 
+func (n *nullEngine) TryLoad(d *engine.Delivery) bool { return n.Load(d) == nil }
+
 // cycle is a client that allocates nothing either.
 type cycle struct {
 	nc    net.Conn

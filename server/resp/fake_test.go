@@ -20,7 +20,8 @@ type fakeEngine struct {
 	failed   chan struct{}
 	returned []engine.Delivery // by Undeliver
 	waitErr  error
-	loadErr  map[string]error // by payload, once
+	loadErr  map[string]error       // by payload, once
+	loaded   map[state.LeaseID]bool // by TryLoad
 	waiters  []*engine.Waiter
 	submits  int // commands so far
 	noted    int // enqueues that Answered was told of
@@ -35,7 +36,7 @@ type fakeJob struct {
 func newFakeEngine() *fakeEngine {
 	return &fakeEngine{
 		ready: make(map[string][]*fakeJob), leased: make(map[state.LeaseID]*fakeJob),
-		failed: make(chan struct{}), loadErr: make(map[string]error),
+		failed: make(chan struct{}), loadErr: make(map[string]error), loaded: make(map[state.LeaseID]bool),
 	}
 }
 
@@ -47,6 +48,7 @@ func (f *fakeEngine) forget() {
 	clear(f.ready)
 	clear(f.leased)
 	clear(f.loadErr)
+	clear(f.loaded)
 }
 
 func (f *fakeEngine) Submit(cmds ...engine.Command) engine.LSN {
@@ -161,6 +163,9 @@ func (f *fakeEngine) Cancel(w *engine.Waiter) bool {
 func (f *fakeEngine) Load(d *engine.Delivery) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.loaded[d.Lease] {
+		return nil
+	}
 	payload := f.leased[d.Lease].payload
 	if err := f.loadErr[string(payload)]; err != nil {
 		delete(f.loadErr, string(payload))
@@ -168,6 +173,19 @@ func (f *fakeEngine) Load(d *engine.Delivery) error {
 	}
 	d.Payload = append(d.Payload, payload...)
 	return nil
+}
+
+func (f *fakeEngine) TryLoad(d *engine.Delivery) bool {
+	f.mu.Lock()
+	wrong := f.loadErr[string(f.leased[d.Lease].payload)] != nil
+	f.mu.Unlock()
+	if wrong || f.Load(d) != nil {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loaded[d.Lease] = true
+	return true
 }
 
 func (f *fakeEngine) Undeliver(jobs []engine.Delivery) engine.LSN {

@@ -120,7 +120,11 @@ func renderFetch(c *conn, e *entry) {
 
 func (c *conn) renderJobs(f *engine.Fetch, fm form) {
 	// The number of jobs stands first, so all bodies are looked at before.
-	jobs := c.load(f)
+	jobs, ok := c.load(f)
+	if !ok {
+		c.unread = true
+		return
+	}
 	w := &c.b.out
 	if fm&formCount != 0 {
 		w.array(len(jobs))
@@ -149,10 +153,14 @@ func (c *conn) renderJobs(f *engine.Fetch, fm form) {
 
 // load reads the bodies of f's jobs. A job whose body is rotten has been buried;
 // the next one is fetched in its place. One that could not be read at the moment
-// is back at the head of its queue: fetched now, it would fail again.
-func (c *conn) load(f *engine.Fetch) []engine.Delivery {
-	if c.failed {
-		return f.Jobs
+// is back at the head of its queue: fetched now, it would fail again. False, in the
+// poller only: there is one that a goroutine has to read.
+func (c *conn) load(f *engine.Fetch) (jobs []engine.Delivery, ok bool) {
+	switch {
+	case c.failed:
+		return f.Jobs, true
+	case c.polled:
+		return f.Jobs, c.tryAll(f.Jobs)
 	}
 	good, rotten := c.loadAll(f.Jobs[:0], f.Jobs)
 	for tries := 0; rotten > 0 && tries < maxDamaged; tries++ {
@@ -166,7 +174,26 @@ func (c *conn) load(f *engine.Fetch) []engine.Delivery {
 		}
 		good, rotten = c.loadAll(good, again.Jobs)
 	}
-	return good
+	return good, true
+}
+
+// tryAll reads the bodies of jobs, as long as that takes no wait.
+func (c *conn) tryAll(jobs []engine.Delivery) bool {
+	for i := range jobs {
+		d := &jobs[i]
+		d.Payload = c.takeSpace()
+		if !c.engine().TryLoad(d) {
+			c.b.payload, d.Payload = d.Payload, nil
+			return false
+		}
+	}
+	return true
+}
+
+// takeSpace is the batch's own space for a body, which is for the first of a reply.
+func (c *conn) takeSpace() (space []byte) {
+	space, c.b.payload = c.b.payload[:0], nil
+	return space
 }
 
 // loadAll reads the bodies of jobs, appends those that can be read to good, and
@@ -183,12 +210,12 @@ func (c *conn) loadAll(good, jobs []engine.Delivery) (_ []engine.Delivery, rotte
 	return good, rotten
 }
 
-// loadOne reads one body, the first of a reply into the batch's own space. Any
-// other failure than rot is of the moment, and the engine has given the job
-// back.
+// loadOne reads one body, unless the poller has. Any other failure than rot is of the
+// moment, and the engine has given the job back.
 func (c *conn) loadOne(d *engine.Delivery) error {
-	b := c.b
-	d.Payload, b.payload = b.payload[:0], nil
+	if d.Payload == nil {
+		d.Payload = c.takeSpace()
+	}
 	err := c.engine().Load(d)
 	if err == nil {
 		return nil
@@ -198,7 +225,7 @@ func (c *conn) loadOne(d *engine.Delivery) error {
 		text = "a damaged job was buried"
 	}
 	c.srv.log.Error(text, "job", d.ID.String(), "error", err)
-	b.payload = d.Payload[:0]
+	c.b.payload = d.Payload[:0]
 	return err
 }
 

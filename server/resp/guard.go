@@ -52,6 +52,11 @@ func (g guarded) Load(d *engine.Delivery) error {
 	return g.e.Load(d)
 }
 
+func (g guarded) TryLoad(d *engine.Delivery) bool {
+	defer engine.EndOnPanic()
+	return g.e.TryLoad(d)
+}
+
 func (g guarded) Undeliver(jobs []engine.Delivery) engine.LSN {
 	defer engine.EndOnPanic()
 	return g.e.Undeliver(jobs)

@@ -184,25 +184,39 @@ func (p *poller) commit() {
 	if decided == 0 {
 		return
 	}
-	p.mu.Lock()
-	p.waiting, p.lsn, p.began = true, lsn, began
-	p.mu.Unlock()
+	p.lsn, p.began = lsn, began
+	p.beginWait()
 	err := e.Wait(lsn)
-	p.mu.Lock()
-	relieved := !p.waiting
-	p.waiting = false
-	p.mu.Unlock()
-	if relieved {
+	if p.endWait() {
 		return
 	}
 	for i := range p.turns {
 		t := &p.turns[i]
 		if !t.done {
 			t.c.noteSlow(began, t.cmds)
-			p.finish(t, err)
+			if p.finish(t, err); p.turns == nil {
+				return // the others were taken away while it read
+			}
 		}
 	}
 	p.b.noteAnswered(e)
+}
+
+// beginWait lets others take the connections of the pass away, but for those that are
+// done: what the poller does until endWait may wait for the disk.
+func (p *poller) beginWait() {
+	p.mu.Lock()
+	p.waiting = true
+	p.mu.Unlock()
+}
+
+// endWait says whether they have, and with them turns, next and b.
+func (p *poller) endWait() (relieved bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	relieved = !p.waiting
+	p.waiting = false
+	return relieved
 }
 
 // handUndecided leaves the turns that are not among the first so many commands to
@@ -267,9 +281,10 @@ func (p *poller) answer(t *turn, err error) bool {
 		}
 		c.rest.wait, c.odd = 0, false
 	}
-	bodies := 0
+	bodies, reads := 0, false
 	for i := range entries {
 		if f, ok := entries[i].cmd.(*engine.Fetch); ok {
+			reads = reads || len(f.Jobs) > 0 && err == nil
 			for j := range f.Jobs {
 				bodies += f.Jobs[j].Bytes()
 			}
@@ -284,24 +299,32 @@ func (p *poller) answer(t *turn, err error) bool {
 			return false
 		}
 	}
+	var left []entry
+	if reads {
+		p.beginWait() // what seems to be in memory may be read from the disk
+	}
 	p.guard(c, func(c *conn) {
-		c.conclude(entries, err)
+		left = c.conclude(entries, err)
 		if bodies > 0 {
 			now := time.Now()
 			p.cold.note(now, now.Sub(began))
 		}
 		c.push()
 	})
-	if len(b.out.buf) == 0 || c.failed {
+	if reads {
+		p.endWait()
+	}
+	if len(left) == 0 && (len(b.out.buf) == 0 || c.failed) {
 		b.out.buf, b.out.errs, b.sent = b.out.buf[:0], 0, 0
 		b.shipped, b.lost = b.shipped[:0], b.lost[:0] // after a panic
 		return true
 	}
-	own := new(batch) // the socket takes no more
-	own.out, own.sent, own.shipped = b.out, b.sent, b.shipped
-	b.out, b.sent, b.shipped = writer{}, 0, nil
+	// The socket takes no more, or there is a body to read.
+	own := b.split(c, left)
+	own.out, own.sent, own.shipped, own.lost = b.out, b.sent, b.shipped, b.lost
+	b.out, b.sent, b.shipped, b.lost = writer{}, 0, nil, nil
 	p.burnt = true
-	c.b, c.rest = own, remainder{stage: stageWriting}
+	c.b, c.rest = own, remainder{stage: stageWaited, err: err}
 	p.leave(c)
 	return false
 }
@@ -311,8 +334,7 @@ func (p *poller) answer(t *turn, err error) bool {
 func (p *poller) hand(b *batch, t *turn, r remainder) {
 	t.done = true
 	c := t.c
-	b.out.resp3 = c.resp3
-	c.b = b.split(b.entries[t.from:t.to])
+	c.b = b.split(c, b.entries[t.from:t.to])
 	r.wait = c.rest.wait
 	c.rest = r
 	p.leave(c)

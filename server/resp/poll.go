@@ -34,6 +34,7 @@ type seat struct {
 	stay   int       // passes since the poller has it
 	fresh  bool      // it has left the poller and not read since
 	rest   remainder // what the poller has left undone
+	unread bool      // of the present reply, because it needs a body that the poller could not read
 
 	// Guarded by poller.mu.
 	taken bool // in the poller's table
@@ -100,8 +101,7 @@ const (
 	stageNone    stage = iota // there is no batch
 	stageParsed               // they, or the last of them, are to be decided
 	stageWaiting              // they are decided, not known to be durable
-	stageWaited               // the replies are to be written
-	stageWriting              // the replies are in the output, the first of it is out
+	stageWaited               // the replies are to be written, behind what stands in the output
 )
 
 // resume finishes a pass that the poller has begun.
@@ -131,9 +131,7 @@ func (c *conn) resume() {
 		blocked, fm = lasting(last.cmd.(*engine.Fetch)), last.form
 		b.entries = b.entries[:len(b.entries)-1]
 	}
-	if r.stage != stageWriting {
-		c.conclude(b.entries, r.err)
-	}
+	c.conclude(b.entries, r.err)
 	c.flush()
 	b.reset()
 	if r.wait > 0 && !c.failed {
@@ -171,12 +169,12 @@ func (c *conn) mustWait(wait time.Duration, entries []entry, err error) time.Dur
 	return wait
 }
 
-// split moves entries, and what they point to in the side output, to a batch of
+// split copies entries of c, and what they point to in the side output, to a batch of
 // their own. Their commands stay where they are.
-func (b *batch) split(entries []entry) *batch {
+func (b *batch) split(c *conn, entries []entry) *batch {
 	own := new(batch)
 	own.came, own.lsn = b.came, b.lsn
-	own.out.resp3, own.side.resp3 = b.out.resp3, b.side.resp3
+	own.out.resp3, own.side.resp3 = c.resp3, c.resp3
 	for _, e := range entries {
 		if e.cmd == nil {
 			from := len(own.side.buf)

@@ -24,8 +24,8 @@ import (
 //
 // It never waits for a client. What might wait, or takes long, is left to a
 // goroutine, in which a connection also begins; leave and take are the two ways.
-// Where the poller itself has to wait, for a disk that hangs, the janitor gives
-// its connections to goroutines as well.
+// Where the poller itself has to wait, for a disk that hangs in a sync or a read, the
+// janitor gives its connections to goroutines as well.
 //
 // The sockets are its own descriptors, in an epoll set of its own, edge
 // triggered: the runtime's poller knows nothing of them while they are here.
@@ -42,13 +42,14 @@ type poller struct {
 	conns   map[int32]*conn // by descriptor; guarded by mu, as all below
 	closed  bool
 	standIn bool // the stand-in runs
-	// waiting says that the commands of the present pass are decided and wait for
-	// lsn: its connections may be taken away.
+	// waiting says that the commands of the present pass are decided, and that the poller
+	// waits for the disk: for lsn, or for the bodies of a reply. The connections of the
+	// others that are not done may be taken away.
 	waiting bool
-	lsn     engine.LSN
-	began   time.Time
 
 	// Owned by run, and by relieve while waiting.
+	lsn   engine.LSN
+	began time.Time
 	b     *batch
 	turns []turn
 	next  []*conn // to look at in the next pass, whatever the set says

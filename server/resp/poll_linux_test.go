@@ -525,6 +525,134 @@ func TestPollerGivesBackWithoutWaiting(t *testing.T) {
 	d.until("the job is back", func() bool { return len(e.readyIn("q")) == 1 })
 }
 
+// readerEngine has a disk whose reads do not end before its gate opens.
+type readerEngine struct {
+	*fakeEngine
+	tries   bool          // TryLoad reads from it too
+	reading chan struct{} // receives from who reads
+	gate    chan struct{}
+	began   chan struct{} // receives from a commit, which then waits for goOn
+	goOn    chan struct{}
+}
+
+// startReading starts a server on such a disk, with four clients for each poller, who
+// are dealt out in turn: those of the first poller.
+func startReading(t *testing.T, tries bool) (d *daemon, e *readerEngine, clients []*peer, open func()) {
+	t.Helper()
+	if portable {
+		t.Skip("there is no poller")
+	}
+	d = startLoading(t, resp.Options{})
+	e = &readerEngine{newFakeEngine(), tries, make(chan struct{}, 9), make(chan struct{}), make(chan struct{}, 9), make(chan struct{})}
+	if err := d.s.SetEngine(e); err != nil {
+		t.Fatal(err)
+	}
+	open = sync.OnceFunc(func() { close(e.gate) })
+	t.Cleanup(open) // before the shutdown, which waits for all
+	pollers := max(1, runtime.GOMAXPROCS(0)/2)
+	for i := range 4 * pollers {
+		c := d.dial()
+		c.expect("+PONG", "PING")
+		if i%pollers == 0 {
+			clients = append(clients, c)
+		}
+	}
+	d.polled(int64(4 * pollers))
+	return d, e, clients, open
+}
+
+func (e *readerEngine) Load(d *engine.Delivery) error {
+	e.reading <- struct{}{}
+	<-e.gate
+	return e.fakeEngine.Load(d)
+}
+
+func (e *readerEngine) TryLoad(d *engine.Delivery) bool {
+	if e.tries {
+		return e.Load(d) == nil
+	}
+	return e.fakeEngine.TryLoad(d)
+}
+
+func (e *readerEngine) TrySubmit(cmds ...engine.Command) (lsn engine.LSN, decided int) {
+	if _, ok := cmds[0].(*engine.Stats); ok && e.tries {
+		e.began <- struct{}{}
+		<-e.goOn
+	}
+	return e.fakeEngine.TrySubmit(cmds...)
+}
+
+// What of a reply the poller cannot read without a wait is read by a goroutine, behind
+// the replies that stand before it, and what stands behind it comes behind. The poller
+// serves the others.
+func TestPollerLeavesBodiesToRead(t *testing.T) {
+	for name, err := range map[string]error{"rotten": engine.ErrDamaged, "of a moment": errFake} {
+		t.Run(name, func(t *testing.T) {
+			d, e, clients, open := startReading(t, false)
+			c, other := clients[0], clients[1]
+			for _, p := range []string{"a", "b", "c", "bad", "d", "e"} {
+				other.do("ENQUEUE", "q", p)
+			}
+			e.loadErr["bad"] = err
+			polled := d.s.Numbers().Polled
+			fetch := func(count string) string { return command("FETCH", "q", "60000", "COUNT", count) }
+			c.send(command("PING") + fetch("2") + command("ECHO", "1") + fetch("2") + command("ECHO", "2") + command("STATS", "q") + fetch("9"))
+			expect := func(want ...string) {
+				t.Helper()
+				got := c.reply()
+				for _, want := range want {
+					if !strings.Contains(got, want) {
+						t.Errorf("got %s, want %q", got, want)
+					}
+				}
+			}
+			expect("+PONG")
+			expect(`"payload" "a"`, `"payload" "b"`)
+			expect(`"1"`)
+			<-e.reading
+			for range 3 {
+				other.expect("+PONG", "PING")
+			}
+			d.polled(polled - 1)
+			open()
+			expect(`[["lease_id"`, `"payload" "c"`)
+			expect(`"2"`)
+			expect("")
+			expect(`"payload" "d"`, `"payload" "e"`)
+			if n := e.held(); n != 6 {
+				t.Errorf("%d jobs are leased, want all 6", n)
+			}
+			c.expect("+PONG", "PING")
+		})
+	}
+}
+
+// A disk may not answer where a body is read that seemed to be in memory. Who is in the
+// same pass is answered all the same, and so is who comes.
+func TestPollerThatReadsIsRelieved(t *testing.T) {
+	_, e, clients, open := startReading(t, true)
+	reader, same, holder, rest := clients[0], clients[1], clients[2], clients[3]
+	rest.do("ENQUEUE", "q", "x")
+	holder.send(command("STATS", "q"))
+	<-e.began // the commands of the next pass come meanwhile
+	reader.send(command("FETCH", "q", "60000"))
+	same.send(command("ENQUEUE", "other", "y"))
+	close(e.goOn)
+	holder.reply()
+	<-e.reading
+	if got := same.reply(); !strings.HasPrefix(got, `["task_id"`) {
+		t.Errorf("who is in the same pass: got %s", got)
+	}
+	for _, c := range []*peer{rest, same, holder} {
+		c.expect("+PONG", "PING")
+	}
+	open()
+	if got := reader.reply(); !strings.Contains(got, `"payload" "x"`) {
+		t.Errorf("who reads: got %s", got)
+	}
+	reader.expect("+PONG", "PING")
+}
+
 // The janitor may look once more at a poller that has ended. Its last pass, in
 // which it saw that it was to end, must not look like one that hangs: a stand-in
 // would wait on a set that is gone.

@@ -10,8 +10,8 @@ import (
 func isStuck(passing, now int64) bool { return passing != 0 && now+1-passing >= stuckAfter }
 
 // relieve gives connections to goroutines while a pass takes too long: those of
-// the pass, if all they wait for is the disk, and those that send something
-// until it is over.
+// the pass that are not done, if all they wait for is the disk, and those that send
+// something until it is over.
 func (p *poller) relieve() {
 	passing := p.passing.Load()
 	if !isStuck(passing, p.s.clock.Load()) {
@@ -24,9 +24,11 @@ func (p *poller) relieve() {
 	}
 	var turns []turn
 	var next []*conn
-	b, r := p.b, remainder{stage: stageWaiting, began: p.began, lsn: p.lsn}
+	var b *batch
+	var r remainder
 	if p.waiting {
-		turns, next = p.turns, p.next
+		turns, next, b = p.turns, p.next, p.b
+		r = remainder{stage: stageWaiting, began: p.began, lsn: p.lsn}
 		p.waiting, p.turns, p.next, p.b, p.burnt = false, nil, nil, new(batch), false
 	}
 	if !p.standIn {

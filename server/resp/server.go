@@ -40,6 +40,7 @@ type Engine interface {
 	Await(f *engine.Fetch) (*engine.Waiter, engine.LSN)
 	Cancel(w *engine.Waiter) bool
 	Load(d *engine.Delivery) error
+	TryLoad(d *engine.Delivery) bool
 	Undeliver(jobs []engine.Delivery) engine.LSN
 	Abandon(cmds ...engine.Command)
 	LoadView(v *engine.JobView) error
