@@ -47,7 +47,7 @@ func (s *Server) peek(c *call) {
 	c.error(http.StatusNotFound, "the queue is empty")
 }
 
-// head reads the first job of a place. replied: the storage was at fault.
+// head reads the first job of a place. replied: it could not be looked at.
 func (s *Server) head(c *call, pool string, place state.Place) (view engine.JobView, ok, replied bool) {
 	c.key = appendKey(c.key[:0], pool, c.namespace, c.queue)
 	for {
@@ -55,7 +55,11 @@ func (s *Server) head(c *call, pool string, place state.Place) (view engine.JobV
 		if !c.do(&peek) {
 			return view, false, true
 		}
-		if peek.Err() != nil || len(peek.Jobs) == 0 {
+		switch err := peek.Err(); {
+		case err != nil && !errors.Is(err, engine.ErrNameTooLong): // such a queue there is none
+			c.refused(err)
+			return view, false, true
+		case len(peek.Jobs) == 0:
 			return view, false, false
 		}
 		view = peek.Jobs[0]
@@ -87,7 +91,11 @@ func (s *Server) peekJob(c *call) {
 		if !c.do(&get) {
 			return
 		}
-		if get.Err() != nil || !get.Found {
+		if err := get.Err(); err != nil {
+			c.refused(err)
+			return
+		}
+		if !get.Found {
 			continue
 		}
 		switch err := c.engine.LoadView(&get.Job); {

@@ -523,6 +523,40 @@ func TestBodyThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// refusing is an engine that refuses all commands, as one does that has too many
+// waiting.
+type refusing struct {
+	*engine.Engine
+	closed *engine.Engine // says how; nil refuses none
+}
+
+func (r *refusing) Submit(cmds ...engine.Command) engine.LSN {
+	if r.closed == nil {
+		return r.Engine.Submit(cmds...)
+	}
+	r.closed.Submit(cmds...)
+	return 0
+}
+
+// TestRefusedLook: a look that is refused is not one at a job that is not there.
+func TestRefusedLook(t *testing.T) {
+	bubble(t, lmstfy.Options{SkipTokens: true}, func(t *testing.T, s *shop) {
+		id := strings.Split(s.want(send(t, s.public, "PUT", "/api/ns/q", "x"), 201, published).body, `"`)[3]
+		r := &refusing{Engine: s.engine}
+		if err := s.server.SetEngine(r); err != nil {
+			t.Fatal(err)
+		}
+		closed := servertest.Open(t, t.TempDir(), engine.Options{})
+		servertest.Close(t, closed)
+		r.closed = closed
+		for _, path := range []string{"peek", "job/" + id, "deadletter", "size"} {
+			s.want(send(t, s.public, "GET", "/api/ns/q/"+path, ""), 503, `{"error":"shutting down"}`)
+		}
+		s.want(send(t, s.public, "DELETE", "/api/ns/q/job/"+id, ""), 503, `{"error":"shutting down"}`)
+		s.want(send(t, s.public, "GET", "/api/ns/q?timeout=0", ""), 503, `{"error":"shutting down"}`)
+	})
+}
+
 // TestPeekAtRottenBody: a peek passes over a job that turns out to be rotten, and
 // shows one that is dead already by its ID.
 func TestPeekAtRottenBody(t *testing.T) {

@@ -251,7 +251,10 @@ func (c *conn) logInByToken(namespace, token []byte, hidden bool) (*acl.User, er
 	c.mu.Unlock()
 	c.setToken(before, get.Key)
 	err := c.wait(c.submit(&get))
-	if err != nil || get.Err() != nil || get.Value == nil || hidden {
+	if err == nil {
+		err = get.Err() // a look that was refused has not seen that there is none
+	}
+	if err != nil || get.Value == nil || hidden {
 		c.setToken(before, "")
 		return nil, err
 	}
