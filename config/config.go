@@ -37,23 +37,24 @@ type Config struct {
 	MaxDisk          Bytes         // of the data directory, likewise; 0 is no limit
 
 	// The edges.
-	Addr        string // RESP, host:port, or the path of a Unix socket; empty is off
-	Unix        string // RESP, path of a Unix socket; empty is off
-	HTTPAddr    string // lmstfy's API; empty is off
-	AdminAddr   string // metrics, health, dashboard; empty is off
-	LmstfyFile  string // lmstfy configuration file; empty is none
-	TLSCert     string // PEM files; empty is no TLS
-	TLSKey      string
-	TLSClientCA string
-	HTTPTLS     bool // TLS on HTTPAddr and AdminAddr too
-	Insecure    bool // listen beyond loopback without authentication
-	MaxPayload  Bytes
-	MaxClients  int           // RESP connections
-	MaxBuffers  Bytes         // of all RESP connections together
-	MaxWaiters  int           // blocked fetches
-	IdleTimeout time.Duration // of RESP connections; 0 is none
-	Loop        string        // how RESP connections are served: auto, portable or poll
-	Pprof       bool          // profiles on AdminAddr
+	Addr           string // RESP, host:port, or the path of a Unix socket; empty is off
+	Unix           string // RESP, path of a Unix socket; empty is off
+	HTTPAddr       string // lmstfy's API; empty is off
+	AdminAddr      string // metrics, health, dashboard; empty is off
+	LmstfyFile     string // lmstfy configuration file; empty is none
+	TLSCert        string // PEM files; empty is no TLS
+	TLSKey         string
+	TLSClientCA    string
+	HTTPTLS        bool // TLS on HTTPAddr and AdminAddr too
+	Insecure       bool // listen beyond loopback without authentication
+	MaxPayload     Bytes
+	MaxClients     int           // RESP connections
+	MaxHTTPClients int           // connections of the HTTP API
+	MaxBuffers     Bytes         // of all RESP connections together
+	MaxWaiters     int           // blocked fetches
+	IdleTimeout    time.Duration // of RESP connections; 0 is none
+	Loop           string        // how RESP connections are served: auto, portable or poll
+	Pprof          bool          // profiles on AdminAddr
 	// AdminHostNames are names, besides localhost and IP addresses, by which
 	// browsers may reach AdminAddr.
 	AdminHostNames []string

@@ -45,6 +45,9 @@ func (c *Config) validate() (errs []error) {
 	if c.MaxClients < 1 {
 		bad("max-clients: must be at least 1")
 	}
+	if c.MaxHTTPClients < 1 {
+		bad("max-http-clients: must be at least 1")
+	}
 	if c.Loop == "poll" && runtime.GOOS != "linux" {
 		bad("loop: poll is for Linux")
 	}

@@ -49,7 +49,7 @@ type daemon struct {
 	public     *lmstfy.Server
 	publicHTTP *lmstfy.Front
 	admin      *admin.Server
-	adminHTTP  *http.Server
+	adminHTTP  *admin.Front
 	doors      listeners
 
 	done, total atomic.Int64 // bytes of the start's replay
@@ -68,7 +68,7 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 		return nil, withExit(exitConfig, err)
 	}
 	d.resp = resp.New(d.respOptions(users))
-	lmstfyOptions := lmstfy.Options{MaxPayload: int(c.MaxPayload), MaxQueueSeries: c.MetricsQueues, Version: versionString(), AccessLog: e.stdout, Log: log,
+	lmstfyOptions := lmstfy.Options{MaxPayload: int(c.MaxPayload), MaxClients: httpClients(c), MaxQueueSeries: c.MetricsQueues, Version: versionString(), AccessLog: e.stdout, Log: log,
 		TokenDeleted: d.resp.TokenDeleted}
 	if file != nil {
 		file.Apply(&lmstfyOptions)

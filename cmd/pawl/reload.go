@@ -110,6 +110,7 @@ func (d *daemon) take(next *config.Set, users []acl.User) error {
 	d.admin.SetHosts(c.AdminHostNames)
 	d.admin.SetMaxQueueSeries(c.MetricsQueues)
 	d.public.SetMaxQueueSeries(c.MetricsQueues)
+	d.public.SetMaxClients(httpClients(c))
 	d.setScrubRate(c)
 	d.public.Accounts().Set(d.accounts(c))
 	// Users are replaced only when they have changed: who is logged in by an old
@@ -148,7 +149,7 @@ func engineLimits(c *config.Config) engine.Limits {
 func respLimits(c *config.Config) resp.Limits {
 	return resp.Limits{
 		PayloadBytes: int(c.MaxPayload),
-		Clients:      c.MaxClients,
+		Clients:      redisClients(c),
 		BufferBytes:  int64(c.MaxBuffers),
 		IdleTime:     c.IdleTimeout,
 	}

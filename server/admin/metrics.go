@@ -119,6 +119,11 @@ var (
 	respDenied   = prometheus.NewDesc("pawl_resp_denied_total", "RESP commands that a user had no right to.", nil, nil)
 	loginsWrong  = prometheus.NewDesc("pawl_admin_auth_failures_total", "Logins to the admin listener with an unknown user or a wrong password.", nil, nil)
 	loginsUnseen = prometheus.NewDesc("pawl_admin_auth_locked_total", "Logins refused without a look, because their address had been wrong too often.", nil, nil)
+	apiClients   = prometheus.NewDesc("pawl_http_connections", "Connections of the HTTP API that are open.", nil, nil)
+	apiAccepted  = prometheus.NewDesc("pawl_http_accepted_total", "Connections of the HTTP API that were accepted.", nil, nil)
+	apiRefused   = prometheus.NewDesc("pawl_http_refused_total", "Connections of the HTTP API over the limit.", nil, nil)
+	adminClients = prometheus.NewDesc("pawl_admin_connections", "Connections of the admin listener that are open.", nil, nil)
+	adminRefused = prometheus.NewDesc("pawl_admin_refused_total", "Connections of the admin listener over the limit.", nil, nil)
 	respClosed   = prometheus.NewDesc("pawl_resp_closed_total", "RESP connections that the server closed, by reason.", []string{"reason"}, nil)
 )
 
@@ -158,6 +163,13 @@ func (c *engineCollector) Collect(ch chan<- prometheus.Metric) {
 	logins := s.options.Lmstfy.Accounts().Numbers()
 	send(loginsWrong, counter, float64(logins.Wrong))
 	send(loginsUnseen, counter, float64(logins.Unseen))
+	api := s.options.Lmstfy.Connections()
+	send(apiClients, gauge, float64(api.Open))
+	send(apiAccepted, counter, float64(api.Accepted))
+	send(apiRefused, counter, float64(api.Refused))
+	own := s.crowd.Numbers()
+	send(adminClients, gauge, float64(own.Open))
+	send(adminRefused, counter, float64(own.Refused))
 	if s.options.Resp != nil {
 		collectResp(send, s.options.Resp.Numbers())
 	}

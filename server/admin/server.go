@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"slices"
@@ -82,6 +83,7 @@ type Server struct {
 	series   atomic.Int64 // how many queues may have metrics of their own
 	queues   queueSeries
 	draining atomic.Bool // Shutdown was called
+	crowd    *lmstfy.Crowd
 }
 
 // New makes a server without an engine: live, not ready.
@@ -92,7 +94,7 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Server{options: o, log: o.Log, started: time.Now(), history: newHistory()}
+	s := &Server{options: o, log: o.Log, started: time.Now(), history: newHistory(), crowd: lmstfy.NewCrowd(MaxClients)}
 	s.SetHosts(o.Hosts)
 	s.SetMaxQueueSeries(o.MaxQueueSeries)
 	var err error
@@ -186,14 +188,31 @@ func (s *Server) Shutdown() { s.draining.Store(true) }
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
+// MaxClients is how many connections the listener has at a time. It is apart from
+// those of the other ports: whoever fills them keeps no operator out.
+const MaxClients = 256
+
 // HTTP is a server for the listener with the limits that an open port needs.
-func (s *Server) HTTP() *http.Server {
-	return &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		IdleTimeout:       60 * time.Second,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+func (s *Server) HTTP() *Front {
+	return &Front{
+		Server: &http.Server{
+			Handler:           s,
+			ReadHeaderTimeout: 5 * time.Second,
+			ReadTimeout:       30 * time.Second,
+			IdleTimeout:       60 * time.Second,
+			MaxHeaderBytes:    16 << 10,
+			ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+			ConnState:         s.crowd.ConnState,
+		},
+		crowd: s.crowd,
 	}
 }
+
+// Front is an http.Server for at most MaxClients connections.
+type Front struct {
+	*http.Server
+	crowd *lmstfy.Crowd
+}
+
+// Serve is http.Server's.
+func (f *Front) Serve(l net.Listener) error { return f.Server.Serve(f.crowd.Listener(l)) }

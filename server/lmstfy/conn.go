@@ -86,7 +86,7 @@ func (c *conn) step() bool {
 func (c *conn) handOver() {
 	c.nc.SetDeadline(time.Time{})
 	c.handed = true
-	c.front.over.give(&begunConn{Conn: c.nc, read: c.buf[c.start:c.end]})
+	c.front.handOver(&begunConn{Conn: c.nc, read: c.buf[c.start:c.end]})
 }
 
 // fill reads once. False ends the connection.

@@ -53,6 +53,7 @@ func (s *Server) HTTP() *Front {
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHead,
 			ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+			ConnState:         s.crowd.ConnState,
 		},
 		over:  newHandover(),
 		conns: make(map[*conn]struct{}),
@@ -83,16 +84,27 @@ func (f *Front) Serve(l net.Listener) error {
 			return err
 		}
 		pause = 0
+		if !f.server.crowd.Enter(nc) {
+			continue
+		}
 		if _, ok := nc.(*tls.Conn); ok {
-			f.over.give(nc)
+			f.handOver(nc)
 			continue
 		}
 		c := newConn(f, nc)
 		if !f.track(c) {
 			nc.Close()
+			f.server.crowd.Leave()
 			return http.ErrServerClosed
 		}
 		go c.serve()
+	}
+}
+
+// handOver gives net/http a connection for good.
+func (f *Front) handOver(nc net.Conn) {
+	if !f.over.give(nc) {
+		f.server.crowd.Leave()
 	}
 }
 
@@ -126,6 +138,9 @@ func (f *Front) track(c *conn) bool {
 }
 
 func (f *Front) forget(c *conn) {
+	if !c.handed {
+		f.server.crowd.Leave()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.conns, c)
@@ -197,12 +212,14 @@ func newHandover() *handover {
 	return &handover{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-// give hands nc to Accept; after Close it closes nc.
-func (h *handover) give(nc net.Conn) {
+// give hands nc to Accept; after Close it closes nc, and is false.
+func (h *handover) give(nc net.Conn) bool {
 	select {
 	case h.conns <- nc:
+		return true
 	case <-h.done:
 		nc.Close()
+		return false
 	}
 }
 

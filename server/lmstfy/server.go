@@ -70,6 +70,9 @@ type Options struct {
 	// MaxPayload bounds one body in bytes; 0 is 1 MiB. It must not be over the
 	// engine's own limit.
 	MaxPayload int
+	// MaxClients bounds the connections of a Front that are open at a time; 0 is
+	// 10,000.
+	MaxClients int
 	// MaxQueueSeries bounds the queues that have metrics of their own; 0 is
 	// 1,000. The rest is summed under the name OtherQueues.
 	MaxQueueSeries int
@@ -109,6 +112,7 @@ type Server struct {
 	accounts *Accounts
 	metrics  *metrics
 	access   *accessLog
+	crowd    *Crowd
 	log      *slog.Logger
 	now      func() time.Time
 
@@ -156,6 +160,9 @@ func New(o Options) (*Server, error) {
 	if o.MaxQueueSeries <= 0 {
 		o.MaxQueueSeries = defaultQueueSeries
 	}
+	if o.MaxClients <= 0 {
+		o.MaxClients = defaultClients
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -165,6 +172,7 @@ func New(o Options) (*Server, error) {
 		log:      o.Log,
 		now:      time.Now,
 		closing:  make(chan struct{}),
+		crowd:    NewCrowd(o.MaxClients),
 		access:   newAccessLog(o.AccessLog, o.AccessLogJSON, o.AccessLogOn),
 	}
 	if s.defaults.tries == 0 {
@@ -210,7 +218,10 @@ func (s *Server) SetEngine(e Engine) error {
 	return nil
 }
 
-const defaultQueueSeries = 1000
+const (
+	defaultQueueSeries = 1000
+	defaultClients     = 10_000
+)
 
 // SetMaxQueueSeries replaces Options.MaxQueueSeries. The series of queues beyond
 // it go at once.
@@ -220,6 +231,17 @@ func (s *Server) SetMaxQueueSeries(n int) {
 	}
 	s.metrics.setMaxQueues(n)
 }
+
+// SetMaxClients replaces Options.MaxClients. Nobody is cut off by a lower limit.
+func (s *Server) SetMaxClients(n int) {
+	if n <= 0 {
+		n = defaultClients
+	}
+	s.crowd.SetLimit(n)
+}
+
+// Connections are those of its Front.
+func (s *Server) Connections() CrowdNumbers { return s.crowd.Numbers() }
 
 // currentEngine is nil while loading.
 func (s *Server) currentEngine() Engine {

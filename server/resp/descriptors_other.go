@@ -4,5 +4,5 @@ package resp
 
 import "math"
 
-// descriptorLimit is how many files the process may open; unknown here.
-func descriptorLimit() int { return math.MaxInt32 }
+// DescriptorLimit is how many files the process may open; unknown here.
+func DescriptorLimit() int { return math.MaxInt32 }

@@ -42,7 +42,7 @@ func (l Limits) withDefaults() Limits {
 // other fields stay as they were.
 func (s *Server) SetLimits(l Limits) {
 	l = l.withDefaults()
-	s.clientLimit.Store(int64(min(l.Clients, descriptorLimit()-64)))
+	s.clientLimit.Store(int64(min(l.Clients, DescriptorLimit()-64)))
 	s.ceiling.limit.Store(l.BufferBytes)
 	s.ceiling.grant()
 	s.idleTime.Store(int64(l.IdleTime))
