@@ -122,7 +122,7 @@ func TestSlotOf(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", tt.name, got, want)
 		}
 	}
-	for _, head := range []string{"", "00", "00 07", "03", "03 80", "03 8080808010", "ff 07"} {
+	for _, head := range []string{"", "00", "00 07", "03", "03 80", "03 8180808010", "03 81808080808080808002", "ff 07"} {
 		if got := state.SlotOf(unhex(t, head)); got != 0 {
 			t.Errorf("%q: got %d", head, got)
 		}

@@ -13,8 +13,8 @@ func SlotOf(head []byte) Slot {
 	case k == KindRange, k == KindWallRange, k < KindEnqueue, k > KindCarry:
 		return 0 // see walk: in all others the slot comes first
 	}
-	slot, n := binary.Uvarint(head[1:])
-	if n <= 0 || slot > maxUint32 {
+	slot, _ := binary.Uvarint(head[1:]) // 0 where it is cut, or too long
+	if slot > maxUint32 {
 		return 0
 	}
 	return Slot(slot)
