@@ -54,3 +54,28 @@ func (l *Log) Images() int {
 	defer l.images.mu.Unlock()
 	return len(l.images.by)
 }
+
+// Spare is how many bytes are kept for the image of a generation to come.
+func (l *Log) Spare() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.spare)
+}
+
+// FailClose has the segment that is being written answer err when it is closed:
+// the library syncs it then, and only on a real file system.
+func (l *Log) FailClose(err error) { l.current.segment = unclosable{l.current.segment, err} }
+
+type unclosable struct {
+	segment
+	err error
+}
+
+func (u unclosable) close() error {
+	u.segment.close()
+	return u.err
+}
+
+// Untended makes a log that began with Options.Foreground one whose maker and
+// keeper have not come to run yet.
+func (l *Log) Untended() { l.opt.Foreground = false }

@@ -1,6 +1,8 @@
 package wal_test
 
 import (
+	"errors"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,5 +132,59 @@ func TestNothingIsKeptOfWhatWasPassedOver(t *testing.T) {
 		if n != 0 {
 			t.Errorf("%s: %d descriptors are open in the end", name, n)
 		}
+	}
+}
+
+// Of a large generation no image is kept: none will ever be as large.
+func TestImageOfALargeGenerationIsNotKept(t *testing.T) {
+	r := newRun(t)
+	l := mustBegin(t, r.opt)
+	mustAppend(t, l, waltest.Record{Head: []byte("h"), Body: make([]byte, 3*wal.MinGenerationBytes)})
+	for large := len(l.Generations()); len(l.Generations()) == large; {
+		mustAppend(t, l, waltest.Record{Head: []byte("h"), Body: make([]byte, 3000)})
+	}
+	if got := l.Spare(); got != 0 && got != wal.MinGenerationBytes {
+		t.Errorf("an image of %d bytes is kept, for generations of %d", got, wal.MinGenerationBytes)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A segment that cannot be closed may have lost what it had: the log has failed,
+// and Close says so whoever found it out.
+func TestSegmentThatCannotBeClosed(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		full, untended bool
+	}{
+		{name: "full, at the turn", full: true},
+		{name: "full, when the log is closed", full: true, untended: true},
+		{name: "the last one"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRun(t)
+			l := mustBegin(t, r.opt)
+			l.FailClose(syscall.EIO)
+			if c.untended {
+				l.Untended()
+			}
+			for c.full && len(l.Generations()) < 2 {
+				mustAppend(t, l, waltest.Record{Head: []byte("h"), Body: make([]byte, 3000)})
+			}
+			if err := l.Failure(); c.full && !c.untended && !errors.Is(err, syscall.EIO) {
+				t.Errorf("at the turn: got %v, want EIO", err)
+			}
+			if err := l.Close(); !errors.Is(err, syscall.EIO) {
+				t.Errorf("close: got %v, want EIO", err)
+			}
+			if err := l.Failure(); !errors.Is(err, syscall.EIO) {
+				t.Errorf("after close: got %v, want EIO", err)
+			}
+			_, end, err := waltest.Read(r.disk, logDir, wal.ReaderOptions{})
+			if err != nil || end.Closed == c.full {
+				t.Errorf("closed mark: %v, %v", end.Closed, err)
+			}
+		})
 	}
 }

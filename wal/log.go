@@ -317,6 +317,7 @@ func (l *Log) Close() error {
 
 	l.writing.Lock()
 	defer l.writing.Unlock()
+	l.tidy() // first: a segment that cannot be closed is a failure
 	err := l.Failure()
 	if err == nil && waiting > 0 {
 		err = fmt.Errorf("wal: closed with %d groups that were not committed", waiting)
@@ -328,7 +329,6 @@ func (l *Log) Close() error {
 			}
 		}
 	}
-	l.tidy()
 	if e := l.current.segment.close(); err == nil && e != nil {
 		err = l.fail(fmt.Errorf("close %s: %w", l.current.path, e))
 	}
