@@ -108,7 +108,6 @@ func (l *Log) raiseDurable(lsn LSN) {
 func (l *Log) turn(gen *generation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.members[len(l.members)-1].trimmed = true // nothing but zeros lies behind
 	l.addMember(gen, l.committed-1)
 	l.retired = append(l.retired, l.current)
 	l.entered = l.entered[1:]

@@ -181,7 +181,7 @@ func (l *Log) retire(gen *generation) {
 	}
 	gen.segment = nil // the library's has all entries in memory a second time
 	l.mu.Lock()
-	var info *member
+	var info *Info
 	for _, m := range l.members {
 		if m.Generation == gen.number {
 			info = m

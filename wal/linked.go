@@ -24,25 +24,19 @@ type Info struct {
 	Going bool
 }
 
-// member is a linked generation.
-type member struct {
-	Info
-	trimmed bool // nothing lies behind its history
-}
-
 // addMember lists a generation whose link, which says that last is the group
 // before, is durable.
 func (l *Log) addMember(gen *generation, last LSN) {
 	if n := len(l.members); n > 0 {
 		l.members[n-1].Sealed = true
 	}
-	l.members = append(l.members, &member{Info: Info{
+	l.members = append(l.members, &Info{
 		Generation: gen.number,
 		FirstLSN:   last + 1,
 		LastLSN:    last,
 		Length:     firstGroup,
 		Size:       int64(gen.size),
-	}})
+	})
 }
 
 // Generations lists the linked generations, oldest first. The last is the one
@@ -52,7 +46,7 @@ func (l *Log) Generations() []Info {
 	defer l.mu.Unlock()
 	list := make([]Info, len(l.members))
 	for i, m := range l.members {
-		list[i] = m.Info
+		list[i] = *m
 		list[i].Holds = l.holds.count(m.Generation)
 	}
 	return list
@@ -87,18 +81,8 @@ func (l *Log) Drop(number uint32) error {
 	}
 	dropped := l.members[i]
 	dropped.Going = true
-	var before *member
-	if i > 0 {
-		before = l.members[i-1]
-	}
 	l.mu.Unlock()
 
-	// The link in this generation says how much of the one before is history.
-	if before != nil {
-		if err := l.trim(before); err != nil {
-			return fmt.Errorf("drop generation %d: %w", number, err)
-		}
-	}
 	if err := removeGeneration(l.opt.FS, l.opt.Dir, number); err != nil {
 		return fmt.Errorf("drop generation %d: %w", number, err)
 	}
@@ -117,22 +101,17 @@ func (l *Log) Drop(number uint32) error {
 	return nil
 }
 
-// trim gives back what lies behind the history of a generation that is written
-// no more, durably: once the link that says how long it is has gone, its end
-// says so.
-func (l *Log) trim(m *member) error {
-	l.mu.Lock()
-	path, length, trimmed := segmentPath(l.opt.Dir, m.Generation), m.Length, m.trimmed
-	l.mu.Unlock()
-	if trimmed {
+// trim gives back what lies behind the history of a generation that an earlier
+// process wrote, durably: once the link that says how long it is has gone, its end
+// says so. Behind one of this process lies nothing but zeros.
+func (l *Log) trim(m *Info) error {
+	if m.Size <= m.Length {
 		return nil
 	}
-	if err := truncateFile(l.opt.FS, path, length); err != nil {
+	if err := truncateFile(l.opt.FS, segmentPath(l.opt.Dir, m.Generation), m.Length); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	m.trimmed, m.Size = true, length
-	l.mu.Unlock()
+	m.Size = m.Length
 	return nil
 }
 

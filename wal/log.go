@@ -39,7 +39,7 @@ type Log struct {
 	spare    []byte        // image of a generation that is cached no more
 	highest  uint32        // number of the newest generation, whatever became of it
 	linked   *generation   // the newest that is certainly linked
-	members  []*member     // linked, oldest first
+	members  []*Info       // linked, oldest first
 	want     int           // bytes of records that somebody needs a generation for
 	cause    error         // why the last preparation failed, nil if it did not
 	news     chan struct{} // closed when prepared or cause has changed
@@ -110,7 +110,7 @@ func Begin(opt Options, end End) (*Log, error) {
 	l.holds.init()
 	for _, info := range end.Linked {
 		info.Sealed = true
-		l.members = append(l.members, &member{Info: info, trimmed: info.Size <= info.Length})
+		l.members = append(l.members, &info)
 	}
 
 	l.highest++
@@ -228,7 +228,7 @@ func (l *Log) place(n int) (int, error) {
 		return 0, ErrClosed
 	case l.Failure() != nil:
 		return 0, l.Failure()
-	case padded(headerBytes+n) > maxEntryBytes-prefixBytes, sizeFor(0, n) > MaxGenerationBytes:
+	case padded(headerBytes+n) > maxEntryBytes:
 		return 0, fmt.Errorf("%w: %d bytes", ErrTooLarge, n)
 	case l.at.fits(n):
 		return -1, nil

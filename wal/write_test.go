@@ -235,6 +235,12 @@ func TestTooLarge(t *testing.T) {
 		t.Errorf("got %v, want ErrTooLarge", err)
 	}
 	mustAppend(t, l, waltest.Record{Head: []byte("still works")})
+	l.Untended() // or a quarter of a gigabyte would be made
+	for n, want := range map[int]error{1<<28 - 96: wal.ErrPreparing, 1<<28 - 95: wal.ErrTooLarge} {
+		if err := l.Room(n); !errors.Is(err, want) {
+			t.Errorf("%d bytes: got %v, want %v", n, err, want)
+		}
+	}
 }
 
 func TestMisuse(t *testing.T) {
