@@ -5,3 +5,6 @@ var Every = every
 
 // CopyOf is an equal state that can be changed apart.
 var CopyOf = copyOf
+
+// WithStore is withStore.
+var WithStore = withStore

@@ -90,9 +90,6 @@ func copyLive(fsys vfs.FS, from, to string) error {
 		return err
 	}
 	before, err := snapshot.List(fsys, SnapshotDir(from))
-	if errors.Is(err, fs.ErrNotExist) {
-		return errMoved
-	}
 	if err != nil {
 		return err
 	}
@@ -120,7 +117,7 @@ func copyLive(fsys vfs.FS, from, to string) error {
 		return err
 	}
 	after, err := snapshot.List(fsys, SnapshotDir(from))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.Equal(before, after) {
+	if err == nil && !slices.Equal(before, after) {
 		return errMoved
 	}
 	return err
