@@ -73,6 +73,9 @@ func TestBeginThatCannotTidyUp(t *testing.T) {
 		if g := l.Generations()[0]; g.Size != g.Length || trims != 1 {
 			t.Errorf("the first generation has %d bytes, of which %d are used", g.Size, g.Length)
 		}
+		if got, want := l.Images(), 1+l.Stats().Prepared; got != want {
+			t.Errorf("%d generations are in memory, want %d", got, want)
+		}
 		for name, d := range r.disk.States(1, 0) {
 			if got, want := int64(len(d.Contents(segmentFile(1)))), end.Linked[0].Length; got != want {
 				t.Errorf("after a power loss, state %s, it has %d bytes, want %d", name, got, want)

@@ -3,6 +3,7 @@ package wal_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"pawl/wal"
 	"pawl/wal/waltest"
@@ -42,4 +43,41 @@ func TestStatsCountWhatWasMade(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Close tells those who wait for a generation, and waits for the maker: when it has
+// returned nobody writes.
+func TestCloseWaitsForTheMaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(t)
+		disk := &waltest.Hanging{FS: r.disk}
+		r.opt.FS, r.opt.Foreground = disk, false
+		l := mustBegin(t, r.opt)
+		synctest.Wait()
+		release := disk.Hang("mkdir")
+		for len(l.Generations()) < 2 {
+			mustAppend(t, l, waltest.Record{Head: []byte("h"), Body: make([]byte, 3000)})
+		}
+		synctest.Wait()
+		news, closed := l.Prepared(), make(chan struct{})
+		go func() {
+			defer close(closed)
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		select {
+		case <-news:
+		default:
+			t.Error("who waits for a generation is not told")
+		}
+		select {
+		case <-closed:
+			t.Error("it is closed while the maker is at work")
+		default:
+		}
+		release()
+		<-closed
+	})
 }
