@@ -67,6 +67,33 @@ func TestCensusFollows(t *testing.T) {
 	check("others came for them")
 }
 
+// A census has all crons there are, sorted, and the time at which it was taken, also
+// where nothing else has looked at the clock for long.
+func TestCensusHasCronsAndTheTime(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		const crons = 700 // more than one stay sees
+		var want []string
+		for i := range crons {
+			cron := state.Cron{Namespace: fmt.Sprint("default/", i*7919%crons%3), Name: fmt.Sprint(i * 7919 % crons), Spec: "0 0 29 2 *", Queue: string(key("mail"))}
+			s.must(&engine.CronSet{Cron: cron})
+			want = append(want, cron.Namespace+" "+cron.Name)
+		}
+		slices.Sort(want)
+		time.Sleep(time.Hour)
+		c := s.e.Census()
+		if want := state.Millis(time.Now().UnixMilli()); c.At != want {
+			t.Errorf("it was taken at %d, want %d", c.At, want)
+		}
+		var got []string
+		for i := range c.Crons {
+			got = append(got, c.Crons[i].Namespace+" "+c.Crons[i].Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %d crons, %.100q, want %d, %.100q", len(got), got, len(want), want)
+		}
+	})
+}
+
 // Free numbers of queues, crons and values are looked at, so they are few in one stay too.
 func TestListsLeaveOutFreeNumbers(t *testing.T) {
 	s := openShop(t, engine.Options{})
