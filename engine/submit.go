@@ -342,6 +342,11 @@ func (e *Engine) step(offset state.Millis) {
 func (e *Engine) leave() LSN {
 	e.serve()
 	e.announce()
+	if e.open != nil && e.open.Records() == 0 {
+		// Room was made for what was not decided, such as a FETCH that found no job. An
+		// open group would keep the log from saying that it stands still.
+		e.seal()
+	}
 	if e.now-e.publishedAt >= publishEvery {
 		e.publish()
 	}

@@ -90,8 +90,11 @@ func (l *Log) keep(now time.Duration, groups uint64) (wait time.Duration, more b
 		return false
 	}
 	if groups != k.marked && at(time.Duration(k.last.Load())+l.opt.IdleAfter) {
-		l.Idle() // an error has poisoned the log, and Failed tells
-		k.marked, k.markedAt, k.unsynced = groups, now, true
+		if still, err := l.idle(); still || err != nil { // an error has poisoned the log, and Failed tells
+			k.marked, k.markedAt, k.unsynced = groups, now, true
+		} else {
+			at(now + l.opt.IdleAfter) // a group was open, perhaps of one who decided nothing
+		}
 	}
 	switch {
 	case l.opt.Sync == SyncInterval:

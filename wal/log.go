@@ -30,6 +30,7 @@ type Log struct {
 	mu       sync.Mutex
 	at       *generation   // where the next group goes
 	open     *Group        // nil between Seal and Open
+	taken    *Group        // that was withdrawn, for the next Open
 	opened   LSN           // of the last group that was opened
 	waiting  int           // groups opened and not committed
 	entered  []*generation // at has been there, current has not
@@ -209,14 +210,19 @@ func (l *Log) Open(n int) (*Group, error) {
 	l.waiting++
 	records := l.at.tail + prefixBytes + headerBytes
 	room := min(l.at.room(), max(l.maxGroup, n))
-	l.open = &Group{
+	g := l.taken
+	if l.taken = nil; g == nil {
+		g = new(Group)
+	}
+	*g = Group{
 		gen:    l.at,
 		lsn:    l.opened,
 		offset: l.at.tail,
 		buf:    l.at.image[records : records : records+room],
 		full:   min(targetGroupBytes, l.maxGroup/4),
 	}
-	return l.open, nil
+	l.open = g
+	return g, nil
 }
 
 // place finds where a group with n bytes of records goes: the index of a
@@ -263,15 +269,15 @@ func (l *Log) Prepared() <-chan struct{} {
 	return l.news
 }
 
-// Withdraw takes an open group back that has no records: all is as if it had not
-// been opened, but for generations that were passed over.
+// Withdraw takes an open group back that has no records, and is not to be used any
+// more: all is as if it had not been opened, but for generations that were passed over.
 func (l *Log) Withdraw(g *Group) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open != g || g.count > 0 {
 		panic(fmt.Sprintf("wal: group %d, of %d records, cannot be withdrawn", g.lsn, g.count))
 	}
-	l.open = nil
+	l.open, l.taken = nil, g
 	l.opened--
 	l.waiting--
 	if n := len(l.entered) - 1; n >= 0 && l.entered[n] == g.gen && g.offset == firstGroup {
@@ -323,7 +329,7 @@ func (l *Log) Close() error {
 		err = fmt.Errorf("wal: closed with %d groups that were not committed", waiting)
 	}
 	if err == nil {
-		if err = l.mark(kindClosed); err == nil {
+		if _, err = l.mark(kindClosed); err == nil {
 			if err = l.syncMark(); err != nil {
 				err = fmt.Errorf("close log: %w", err)
 			}

@@ -9,12 +9,18 @@ import (
 // nothing new to mark. With Foreground it also syncs. The log does this by itself
 // otherwise.
 func (l *Log) Idle() error {
+	_, err := l.idle()
+	return err
+}
+
+// idle is Idle, and says whether groups stand still.
+func (l *Log) idle() (still bool, err error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if err := l.mark(kindIdle); err != nil || !l.opt.Foreground {
-		return err
+	if still, err = l.mark(kindIdle); err != nil || !still || !l.opt.Foreground {
+		return still, err
 	}
-	return l.syncMark()
+	return true, l.syncMark()
 }
 
 // syncMark makes the last mark durable, in both places. The caller holds
@@ -41,21 +47,21 @@ func (l *Log) standingWitness() *generation {
 	return nil
 }
 
-// mark writes a mark if groups stand still. There is room: a group leaves that of
+// mark writes a mark if groups stand still, which it says. There is room: a group leaves that of
 // two, one idle mark at most follows it, and then another group or the closed mark.
 // The caller holds writing.
-func (l *Log) mark(k kind) error {
+func (l *Log) mark(k kind) (still bool, err error) {
 	if err := l.Failure(); err != nil {
-		return err
+		return false, err
 	}
 	if k == kindIdle && !l.unmarked {
-		return nil
+		return true, nil
 	}
 	gen := l.current
 	l.mu.Lock()
 	if l.waiting > 0 {
 		l.mu.Unlock()
-		return nil
+		return false, nil
 	}
 	at := gen.tail
 	gen.tail += markEntryBytes // a group that is opened now goes behind it
@@ -65,7 +71,7 @@ func (l *Log) mark(k kind) error {
 	encodeEntry(entry, &h, 0)
 	gen.dirty = true
 	if err := gen.segment.append(entry, len(entry)); err != nil {
-		return l.fail(fmt.Errorf("mark %s: %w", gen.path, err))
+		return false, l.fail(fmt.Errorf("mark %s: %w", gen.path, err))
 	}
 	l.chain, l.written, l.unmarked = h.sum, at+markEntryBytes, false
 	l.counts.marks.Add(1)
@@ -78,9 +84,9 @@ func (l *Log) mark(k kind) error {
 	}
 	l.mu.Unlock()
 	if err := l.testify(k); err != nil {
-		return l.fail(fmt.Errorf("mark %s: %w", l.witness.path, err))
+		return false, l.fail(fmt.Errorf("mark %s: %w", l.witness.path, err))
 	}
-	return nil
+	return true, nil
 }
 
 // testify writes a mark a second time, where the link of a prepared generation

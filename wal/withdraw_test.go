@@ -2,6 +2,8 @@ package wal_test
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pawl/wal"
 	"pawl/wal/waltest"
@@ -20,8 +22,9 @@ func TestWithdraw(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		at = g.LSN()
 		l.Withdraw(g)
-		return g.LSN()
+		return at
 	}
 	if at := withdraw(100); at != 2 {
 		t.Errorf("the next group is %d, want 2", at)
@@ -43,6 +46,35 @@ func TestWithdraw(t *testing.T) {
 	groups, end, err := waltest.Read(r.disk, logDir, wal.ReaderOptions{})
 	if err != nil || len(groups) != 2 || !end.Closed {
 		t.Errorf("got %d groups, closed: %t, %v; want two and a clean end", len(groups), end.Closed, err)
+	}
+}
+
+// Who has a group open at the moment at which the log would say that it stands still, and
+// takes it back, puts that off and no more.
+func TestMarkBehindAWithdrawnGroup(t *testing.T) {
+	for _, policy := range []wal.SyncPolicy{wal.SyncAlways, wal.SyncInterval, wal.SyncNever} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRun(t)
+			r.opt.Foreground, r.opt.Sync = false, policy
+			l := mustBegin(t, r.opt)
+			mustAppend(t, l, waltest.Record{Head: []byte("one")})
+			g, err := l.Open(100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if n := l.Stats().Markers; n != 0 {
+				t.Errorf("policy %d: got %d marks beside a group, want none", policy, n)
+			}
+			l.Withdraw(g)
+			time.Sleep(time.Second)
+			if n := l.Stats().Markers; n != 1 {
+				t.Errorf("policy %d: got %d marks, want one", policy, n)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 
