@@ -51,6 +51,7 @@ type Config struct {
 	MaxClients     int           // RESP connections
 	MaxHTTPClients int           // connections of the HTTP API
 	MaxBuffers     Bytes         // of all RESP connections together
+	MaxHTTPBuffers Bytes         // of all connections of the HTTP API together
 	MaxWaiters     int           // blocked fetches
 	IdleTimeout    time.Duration // of RESP connections; 0 is none
 	Loop           string        // how RESP connections are served: auto, portable or poll

@@ -28,7 +28,7 @@ func (o Option) Env() string { return "PAWL_" + strings.ToUpper(o.Key()) }
 // but the password's file, by CONFIG SET. Certificates are not among them because
 // they are read again by themselves, from the same files.
 var reloadable = map[string]bool{
-	"max-memory": true, "max-disk": true, "max-clients": true, "max-http-clients": true, "max-buffers": true, "max-waiters": true,
+	"max-memory": true, "max-disk": true, "max-clients": true, "max-http-clients": true, "max-buffers": true, "max-http-buffers": true, "max-waiters": true,
 	"idle-timeout": true, "password-file": true, "admin-host-names": true, "log-level": true,
 	"snapshot-bytes": true, "snapshot-rate": true, "snapshot-interval": true, "keep": true, "scrub-rate": true, "metrics-queues": true,
 }
@@ -75,6 +75,8 @@ func define(fs *pflag.FlagSet, c *Config) {
 	fs.IntVar(&c.MaxHTTPClients, "max-http-clients", 10000, "connections of clients of lmstfy's HTTP API")
 	c.MaxBuffers = 256 << 20
 	fs.Var(&c.MaxBuffers, "max-buffers", "memory for requests and replies of all Redis clients together")
+	c.MaxHTTPBuffers = 256 << 20
+	fs.Var(&c.MaxHTTPBuffers, "max-http-buffers", "memory for requests and replies of all clients of lmstfy's HTTP API together")
 	fs.IntVar(&c.MaxWaiters, "max-waiters", 10000, "fetches that wait for a job at the same time")
 	fs.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "close connections of Redis clients idle this long; 0 is never")
 	c.Loop = "auto"

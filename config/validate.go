@@ -13,6 +13,8 @@ const (
 	minGeneration = 16 << 10
 	minSnapshot   = 64 << 10
 	maxPayload    = 64 << 20
+
+	minHTTPBuffers = 16 << 20
 )
 
 // validate says everything that is wrong with values that are well formed each
@@ -47,6 +49,10 @@ func (c *Config) validate() (errs []error) {
 	}
 	if c.MaxHTTPClients < 1 {
 		bad("max-http-clients: must be at least 1")
+	}
+	// What 100 jobs of a consume take, or one that is as large as may be.
+	if least := max(minHTTPBuffers, 3*c.MaxPayload); c.MaxHTTPBuffers < least {
+		bad("max-http-buffers: %v is below %v, which is 16MiB or three times max-payload", c.MaxHTTPBuffers, least)
 	}
 	if c.Loop == "poll" && runtime.GOOS != "linux" {
 		bad("loop: poll is for Linux")

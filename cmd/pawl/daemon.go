@@ -68,7 +68,7 @@ func newDaemon(set *config.Set, c *config.Config, file *lmstfy.Config, log *slog
 		return nil, withExit(exitConfig, err)
 	}
 	d.resp = resp.New(d.respOptions(users))
-	lmstfyOptions := lmstfy.Options{MaxPayload: int(c.MaxPayload), MaxClients: httpClients(c), MaxQueueSeries: c.MetricsQueues, Version: versionString(), AccessLog: e.stdout, Log: log,
+	lmstfyOptions := lmstfy.Options{MaxPayload: int(c.MaxPayload), MaxClients: httpClients(c), MaxBuffers: int64(c.MaxHTTPBuffers), MaxQueueSeries: c.MetricsQueues, Version: versionString(), AccessLog: e.stdout, Log: log,
 		TokenDeleted: d.resp.TokenDeleted}
 	if file != nil {
 		file.Apply(&lmstfyOptions)

@@ -111,6 +111,7 @@ func (d *daemon) take(next *config.Set, users []acl.User) error {
 	d.admin.SetMaxQueueSeries(c.MetricsQueues)
 	d.public.SetMaxQueueSeries(c.MetricsQueues)
 	d.public.SetMaxClients(httpClients(c))
+	d.public.SetMaxBuffers(int64(c.MaxHTTPBuffers))
 	d.setScrubRate(c)
 	d.public.Accounts().Set(d.accounts(c))
 	// Users are replaced only when they have changed: who is logged in by an old

@@ -127,7 +127,7 @@ func TestReloadAccess(t *testing.T) {
 		t.Errorf("with a byte of memory: got %v, want OOM", err)
 	}
 
-	for name, value := range map[string]string{"max_memory": "0", "max_clients": "800", "max_http_clients": "70", "max_buffers": "64MiB", "max_waiters": "7", "max_disk": "1TiB", "idle_timeout": "1h0m0s", "admin_host_names": "a.example,b.example",
+	for name, value := range map[string]string{"max_memory": "0", "max_clients": "800", "max_http_clients": "70", "max_http_buffers": "16MiB", "max_buffers": "64MiB", "max_waiters": "7", "max_disk": "1TiB", "idle_timeout": "1h0m0s", "admin_host_names": "a.example,b.example",
 		"keep": "2h0m0s", "snapshot_bytes": "1MiB", "snapshot_interval": "1m0s", "snapshot_rate": "8MiB", "scrub_rate": "0", "metrics_queues": "5", "log_level": "warn"} {
 		if _, err := c.Do(t.Context(), "CONFIG", "SET", name, value); err != nil {
 			t.Errorf("CONFIG SET %s: %v", name, err)

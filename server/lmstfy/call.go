@@ -47,6 +47,7 @@ type call struct {
 	enq    engine.Enqueue
 	fetch  engine.Fetch
 	lsn    engine.LSN // that do waited for
+	share  share      // of the room, for its body and its reply
 	queues [][]byte
 }
 
@@ -72,9 +73,10 @@ func (c *call) free() {
 // A peer is the side of a request that knows the client: net/http (standard), or
 // a connection of ours (conn).
 type peer interface {
-	// readBody gives the request's body, which may lie in scratch or belong to the
-	// peer, and is good until the reply. large: it is longer than limit bytes.
-	readBody(scratch []byte, limit int) (body []byte, large bool, err error)
+	// readBody gives the request's body, which may lie in c.body or belong to the
+	// peer, and is good until the reply. large: it is longer than limit bytes. The
+	// error may be errNoRoom.
+	readBody(c *call, limit int) (body []byte, large bool, err error)
 	// watch gives a context that ends when the client hangs up, for calls that may
 	// take long: no limit of time holds until stop is called, once, before the
 	// reply.
@@ -82,13 +84,17 @@ type peer interface {
 	// reply writes c.status and c.reply. Unless c.delivers, the result may be nil
 	// before the reply has been written.
 	reply(c *call) error
+	// interrupt ends what the owner of a share waits for, which must let go.
+	interrupt(what waitingFor)
 }
 
 // answer serves a call to its end, the reply included, and frees it.
 func (s *Server) answer(c *call) {
 	c.arrived = s.now()
 	c.id = requestID(c.arrived)
+	c.share.room, c.share.owner = s.room, c.peer
 	s.serve(c)
+	c.share.end()
 	elapsed := s.now().Sub(c.arrived)
 	s.metrics.observe(c, elapsed)
 	s.access.write(c, elapsed)
@@ -167,6 +173,40 @@ func ulid(now time.Time, rest [10]byte) (text [state.JobIDLen]byte) {
 	copy(id[6:], rest[:])
 	id.AppendText(text[:0])
 	return text
+}
+
+// receive reads the request's body. When it returns false the reply has been made.
+func (c *call) receive(limit int) (body []byte, ok bool) {
+	body, large, err := c.peer.readBody(c, limit)
+	switch {
+	case errors.Is(err, errNoRoom):
+		c.unavailable(errNoRoom.Error())
+	case err != nil:
+		c.error(http.StatusBadRequest, "failed to read body")
+	case large:
+		c.error(http.StatusRequestEntityTooLarge, "body too large")
+	default:
+		return body, true
+	}
+	return nil, false
+}
+
+// roomFor counts what a reply with so many bytes of payload takes: they as they
+// come, their base 64, and its copy where it goes out with the head. When it returns
+// false the reply has been made.
+func (c *call) roomFor(payload int) bool {
+	if payload <= unboundedReply {
+		return true
+	}
+	n := payload + payload/3*4
+	if n <= 2*maxPooledBytes {
+		n += payload / 3 * 4
+	}
+	if !c.share.grow(int64(n)) {
+		c.unavailable(errNoRoom.Error())
+		return false
+	}
+	return true
 }
 
 // do submits cmds and waits for them. When it returns false the storage, not the

@@ -33,6 +33,9 @@ type conn struct {
 	over    bool      // to be closed after the reply
 	handed  bool      // it is net/http's now
 	spoken  bool      // there has been a request
+
+	share  share              // of the room: buf but for minBuffer, and out while it is idle
+	cancel context.CancelFunc // ends what is watched; nil while nothing is
 }
 
 const (
@@ -40,18 +43,24 @@ const (
 	minBuffer = 2 << 10
 	// keptBuffer is the most that it holds while it is idle.
 	keptBuffer = 16 << 10
+	// watchBytes are for what follows a request that waits, where there is no room
+	// for more.
+	watchBytes = 512
 	// renewAfter is how much later than said the idle timeout may come: setting
 	// one is dear.
 	renewAfter = 5 * time.Second
 )
 
 func newConn(f *Front, nc net.Conn) *conn {
-	return &conn{front: f, nc: nc, remote: nc.RemoteAddr().String(), buf: make([]byte, minBuffer)}
+	c := &conn{front: f, nc: nc, remote: nc.RemoteAddr().String(), buf: make([]byte, minBuffer)}
+	c.share.room, c.share.owner = f.server.room, c
+	return c
 }
 
 // serve runs the connection to its end, or until it is net/http's.
 func (c *conn) serve() {
 	defer c.front.forget(c)
+	defer c.share.end()
 	defer func() {
 		if v := recover(); v != nil {
 			c.front.server.log.Error("bug: a connection ended in a panic", "remote", c.remote, "panic", v, "stack", string(debug.Stack()))
@@ -99,16 +108,32 @@ func (c *conn) fill() bool {
 	} else if c.request.size > 0 {
 		c.nc.SetReadDeadline(c.limit()) // the head is complete: it has the longer one
 	}
-	c.makeRoom()
+	if !c.makeRoom() {
+		c.refuse()
+		return false
+	}
+	c.share.begin(theClient)
 	for {
 		// After the deadline was set, for Shutdown says stopped before it nudges.
 		if c.start == c.end && c.front.stopped.Load() {
 			return false
 		}
+		if c.share.must() { // likewise
+			c.share.over()
+			c.refuse()
+			return false
+		}
 		n, err := c.nc.Read(c.buf[c.end:])
 		c.end += n
 		if n > 0 || err == nil {
+			if !c.share.over() {
+				c.refuse()
+				return false
+			}
 			return true
+		}
+		if c.share.must() {
+			continue
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !c.front.stopped.Load() || c.began.IsZero() || !time.Now().Before(c.limit()) {
 			return false
@@ -129,9 +154,14 @@ func (c *conn) limit() time.Time {
 // request.
 func (c *conn) rest() {
 	c.start, c.end, c.began = 0, 0, time.Time{}
-	if len(c.buf) > keptBuffer {
+	scarce := c.share.room.scarce()
+	if len(c.buf) > keptBuffer || scarce && len(c.buf) > minBuffer {
 		c.buf = make([]byte, minBuffer)
 	}
+	if scarce {
+		c.out = nil
+	}
+	c.share.set(int64(len(c.buf) - minBuffer + cap(c.out)))
 	if c.spoken {
 		c.renew()
 		return
@@ -148,17 +178,45 @@ func (c *conn) renew() {
 }
 
 // makeRoom sees to it that there is room to read into. Memory follows what has
-// come, not what was announced.
-func (c *conn) makeRoom() {
+// come, not what was announced. False means that the server has none.
+func (c *conn) makeRoom() bool {
 	if c.end < len(c.buf) && c.start == 0 {
-		return
+		return true
 	}
 	to := c.buf
 	if c.end-c.start > len(c.buf)/2 {
-		to = make([]byte, min(2*len(c.buf), maxPlainHead+maxPlainBody))
+		size := min(2*len(c.buf), maxPlainHead+maxPlainBody)
+		if !c.share.grow(int64(size - len(c.buf))) {
+			return false
+		}
+		to = make([]byte, size)
 	}
 	c.end = copy(to, c.buf[c.start:c.end])
 	c.buf, c.start = to, 0
+	return true
+}
+
+// refuse lets go of everything, and tells a client that is in the middle of a request.
+func (c *conn) refuse() {
+	asked := c.start < c.end
+	c.buf, c.out, c.start, c.end = nil, nil, 0, 0
+	c.share.end()
+	if asked {
+		c.nc.SetDeadline(time.Now().Add(leaveTime))
+		sayGoodbye(c.nc, fullReply)
+	}
+}
+
+// interrupt implements peer.
+func (c *conn) interrupt(what waitingFor) {
+	if what == theReader {
+		c.nc.SetWriteDeadline(time.Unix(1, 0))
+		return
+	}
+	if c.cancel != nil {
+		c.cancel()
+	}
+	c.nudge()
 }
 
 // nudge wakes the goroutine out of a read, so that it sees that the front stops.
@@ -182,16 +240,17 @@ func (c *conn) do() {
 	}
 	c.watched = false
 	c.front.server.answer(k)
-	c.flush() // an error ends the connection
+	c.flush(nil) // an error ends the connection
 	c.start += p.size
 	c.began = time.Time{}
 	if c.watched {
 		c.renewed = time.Time{}
+		c.over = c.over || c.share.must()
 	}
 }
 
 // readBody implements peer.
-func (c *conn) readBody(_ []byte, limit int) (body []byte, large bool, err error) {
+func (c *conn) readBody(_ *call, limit int) (body []byte, large bool, err error) {
 	if len(c.request.body) > limit {
 		return nil, true, nil
 	}
@@ -206,9 +265,16 @@ func (c *conn) watch() (ctx context.Context, stop func()) {
 	c.nc.SetDeadline(time.Time{})
 	if c.end == len(c.buf) {
 		// The request stays where it is.
-		c.buf = append(make([]byte, 0, 2*len(c.buf)), c.buf...)[:2*len(c.buf)]
+		size := 2 * len(c.buf)
+		if !c.share.try(int64(len(c.buf))) {
+			size = len(c.buf) + watchBytes
+			c.share.set(c.share.held.Load() + watchBytes)
+		}
+		c.buf = append(make([]byte, 0, size), c.buf...)[:size]
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	c.share.begin(theClient)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -226,6 +292,8 @@ func (c *conn) watch() (ctx context.Context, stop func()) {
 	return ctx, func() {
 		c.nudge()
 		<-done
+		c.share.over()
+		c.cancel = nil
 		cancel()
 	}
 }
@@ -261,27 +329,34 @@ func (c *conn) reply(k *call) error {
 	}
 	if len(k.reply) <= maxPooledBytes {
 		c.out = append(b, k.reply...)
-		if !k.delivers {
+		if !k.delivers && k.share.held.Load() == 0 {
 			return nil
 		}
-		return c.flush()
+		return c.flush(&k.share)
 	}
 	c.out = b[:0]
 	c.boundWrite()
+	k.share.begin(theReader)
 	_, err := (&net.Buffers{b, k.reply}).WriteTo(c.nc)
+	k.share.over()
 	if err != nil {
 		c.over = true
 	}
 	return err
 }
 
-// flush writes what reply has left in out.
-func (c *conn) flush() error {
+// flush writes what reply has left in out, which may be interrupted for s, if that is
+// not nil.
+func (c *conn) flush(s *share) error {
 	if len(c.out) == 0 {
 		return nil
 	}
 	if c.watched || len(c.out) > unboundedReply {
 		c.boundWrite()
+	}
+	if s != nil {
+		s.begin(theReader)
+		defer s.over()
 	}
 	_, err := c.nc.Write(c.out)
 	if err != nil {

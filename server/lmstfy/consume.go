@@ -63,6 +63,14 @@ func (s *Server) consume(c *call) {
 			c.status = statusHungUp
 			return
 		}
+		bytes := 0
+		for i := range c.fetch.Jobs {
+			bytes += c.fetch.Jobs[i].Bytes()
+		}
+		if !c.roomFor(bytes) {
+			c.giveBack(c.fetch.Jobs)
+			return
+		}
 		jobs, err := c.load()
 		if err != nil {
 			s.log.Error("job bodies could not be read", "queue", string(queues[0]), "err", err)

@@ -2,6 +2,7 @@ package lmstfy
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -91,8 +92,16 @@ const (
 	leaveBytes = 64 << 10
 )
 
-var crowdedReply = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 32\r\nContent-Type: " + jsonType[0] +
-	"\r\nRetry-After: " + retryAfter + "\r\nConnection: close\r\n\r\n" + `{"error":"too many connections"}`)
+var (
+	crowdedReply = lastReply("too many connections")
+	fullReply    = lastReply(errNoRoom.Error())
+)
+
+// lastReply is a 503 after which the connection is closed.
+func lastReply(text string) []byte {
+	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: %d\r\nContent-Type: %s\r\nRetry-After: %s\r\nConnection: close\r\n\r\n{\"error\":\"%s\"}",
+		len(`{"error":""}`)+len(text), jsonType[0], retryAfter, text)
+}
 
 // refuse closes nc. Its client is told why once it has asked for something, for a
 // client may not expect words before that. With TLS there are none: they would

@@ -63,6 +63,10 @@ func (s *Server) head(c *call, pool string, place state.Place) (view engine.JobV
 			return view, false, false
 		}
 		view = peek.Jobs[0]
+		if !c.roomFor(view.Bytes) {
+			c.engine.ForgetView(&view)
+			return view, false, true
+		}
 		switch err := c.engine.LoadView(&view); {
 		case err == nil:
 			return view, true, false
@@ -97,6 +101,10 @@ func (s *Server) peekJob(c *call) {
 		}
 		if !get.Found {
 			continue
+		}
+		if !c.roomFor(get.Job.Bytes) {
+			c.engine.ForgetView(&get.Job)
+			return
 		}
 		switch err := c.engine.LoadView(&get.Job); {
 		case err == nil:

@@ -61,13 +61,8 @@ func (s *Server) readJob(c *call) bool {
 		c.error(http.StatusBadRequest, refusal)
 		return false
 	}
-	body, large, err := c.peer.readBody(c.body, s.options.MaxPayload)
-	if err != nil {
-		c.error(http.StatusBadRequest, "failed to read body")
-		return false
-	}
-	if large {
-		c.error(http.StatusRequestEntityTooLarge, "body too large")
+	body, ok := c.receive(s.options.MaxPayload)
+	if !ok {
 		return false
 	}
 	attrs, ok := attributes(c.attrs, c.header)
@@ -150,13 +145,12 @@ func (s *Server) publishBulk(c *call) {
 		c.error(http.StatusBadRequest, refusal)
 		return
 	}
-	body, large, err := c.peer.readBody(c.body, max(maxBulkBytes, s.options.MaxPayload)+bulkSlack)
-	if err != nil {
-		c.error(http.StatusBadRequest, "failed to read body")
+	body, ok := c.receive(max(maxBulkBytes, s.options.MaxPayload) + bulkSlack)
+	if !ok {
 		return
 	}
-	if large {
-		c.error(http.StatusRequestEntityTooLarge, "body too large")
+	if !c.share.grow(int64(len(body))) { // the elements are copies
+		c.unavailable(errNoRoom.Error())
 		return
 	}
 	var elements []json.RawMessage

@@ -73,6 +73,9 @@ type Options struct {
 	// MaxClients bounds the connections of a Front that are open at a time; 0 is
 	// 10,000.
 	MaxClients int
+	// MaxBuffers bounds what requests and replies of all connections hold together,
+	// in bytes; 0 is 256 MiB. It is to be three times MaxPayload at least.
+	MaxBuffers int64
 	// MaxQueueSeries bounds the queues that have metrics of their own; 0 is
 	// 1,000. The rest is summed under the name OtherQueues.
 	MaxQueueSeries int
@@ -113,6 +116,7 @@ type Server struct {
 	metrics  *metrics
 	access   *accessLog
 	crowd    *Crowd
+	room     *room
 	log      *slog.Logger
 	now      func() time.Time
 
@@ -163,6 +167,9 @@ func New(o Options) (*Server, error) {
 	if o.MaxClients <= 0 {
 		o.MaxClients = defaultClients
 	}
+	if o.MaxBuffers <= 0 {
+		o.MaxBuffers = defaultBuffers
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -173,6 +180,7 @@ func New(o Options) (*Server, error) {
 		now:      time.Now,
 		closing:  make(chan struct{}),
 		crowd:    NewCrowd(o.MaxClients),
+		room:     newRoom(o.MaxBuffers),
 		access:   newAccessLog(o.AccessLog, o.AccessLogJSON, o.AccessLogOn),
 	}
 	if s.defaults.tries == 0 {
@@ -238,6 +246,20 @@ func (s *Server) SetMaxClients(n int) {
 		n = defaultClients
 	}
 	s.crowd.SetLimit(n)
+}
+
+// SetMaxBuffers replaces Options.MaxBuffers for what comes.
+func (s *Server) SetMaxBuffers(bytes int64) {
+	if bytes <= 0 {
+		bytes = defaultBuffers
+	}
+	s.room.setLimit(bytes)
+}
+
+// Buffers are the bytes that Options.MaxBuffers bounds, and how many requests were
+// refused or cut off for want of them.
+func (s *Server) Buffers() (bytes int64, refused uint64) {
+	return s.room.used.Load(), s.room.refused.Load()
 }
 
 // Connections are those of its Front.

@@ -26,8 +26,8 @@ type standard struct {
 
 // readBody implements peer. Of a body that is too large some of the rest is
 // read too, so that most clients get to see the reply.
-func (p standard) readBody(scratch []byte, limit int) (body []byte, large bool, err error) {
-	body = scratch[:0]
+func (p standard) readBody(c *call, limit int) (body []byte, large bool, err error) {
+	body = c.body[:0]
 	announced := p.r.ContentLength
 	if announced == 0 {
 		return body, false, nil
@@ -37,14 +37,27 @@ func (p standard) readBody(scratch []byte, limit int) (body []byte, large bool, 
 		return body, true, nil
 	}
 	// Memory follows what has come, not what was announced.
-	if want := min(int(announced)+1, maxPooledBytes); cap(body) < want {
-		body = make([]byte, 0, max(want, 512))
+	size := max(cap(body), min(int(announced)+1, maxPooledBytes), 512)
+	if !c.share.grow(int64(size)) {
+		return nil, false, errNoRoom
+	}
+	if cap(body) < size {
+		body = make([]byte, 0, size)
 	}
 	for {
-		if len(body) == cap(body) {
-			body = append(body, 0)[:len(body)]
+		if len(body) == size {
+			more := max(1, min(size, limit+1-size))
+			if !c.share.grow(int64(more)) {
+				return nil, false, errNoRoom
+			}
+			size += more
+			body = append(make([]byte, 0, size), body...)
 		}
-		n, err := p.r.Body.Read(body[len(body):cap(body)])
+		c.share.begin(theClient)
+		n, err := p.r.Body.Read(body[len(body):size])
+		if !c.share.over() {
+			return nil, false, errNoRoom
+		}
 		body = body[:len(body)+n]
 		if len(body) > limit {
 			io.CopyN(io.Discard, p.r.Body, int64(limit))
@@ -84,18 +97,32 @@ func (p standard) reply(c *call) error {
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(c.reply))}
 	rc := http.NewResponseController(p.w)
-	if c.delivers && len(c.reply) > unboundedReply {
+	bounded := len(c.reply) > unboundedReply
+	if bounded {
 		rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 		defer rc.SetWriteDeadline(time.Time{})
+		c.share.begin(theReader)
+		defer c.share.over()
 	}
 	p.w.WriteHeader(c.status)
 	_, err := p.w.Write(c.reply)
-	if err == nil && c.delivers {
-		// Now, while the jobs can still go back; it is the only write.
+	if err == nil && (c.delivers || bounded) {
+		// Now, while the jobs can still go back and the time is bounded; it is the only
+		// write.
 		err = rc.Flush()
 	}
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}
 	return err
+}
+
+// interrupt implements peer.
+func (p standard) interrupt(what waitingFor) {
+	rc := http.NewResponseController(p.w)
+	if what == theReader {
+		rc.SetWriteDeadline(time.Unix(1, 0))
+	} else {
+		rc.SetReadDeadline(time.Unix(1, 0))
+	}
 }
