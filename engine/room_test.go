@@ -172,3 +172,18 @@ func TestClocksAfterOthersWereLetIn(t *testing.T) {
 		}
 	})
 }
+
+// What one stay records goes into one group, also where it asks again for room before
+// each record.
+func TestAStayIsOneGroup(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		for range 60 {
+			s.enqueue("mail", "x")
+		}
+		before := s.wal.Stats().Groups
+		s.must(&engine.QueueDelete{Queue: key("mail")})
+		if n := s.wal.Stats().Groups - before; n != 1 {
+			t.Errorf("a queue and its 60 jobs went in %d groups, want 1", n)
+		}
+	})
+}
