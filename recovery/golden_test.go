@@ -6,26 +6,36 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"pawl/internal/record"
 	"pawl/internal/vfs"
 	"pawl/recovery"
+	"pawl/snapshot"
 	"pawl/wal/waltest"
 )
 
 var update = flag.Bool("update", false, "write a golden store of the present formats where there is none")
 
+// goldenStores is how often a format of a file of a store changed, and once more:
+//
+//	1  STORE 1, log 1, snapshots 1
+//	2  snapshots 2
+const goldenStores = 2
+
+func goldenPath(n int) string { return filepath.Join("testdata", "golden", strconv.Itoa(n)) }
+
 // A store of every format there ever was opens for ever, as the state that is
-// written down beside it. testdata/golden/N is a data directory of format N,
-// testdata/golden/N.state its state. What is there is never written again: a
-// change of a format adds a directory.
+// written down beside it. testdata/golden/N is a data directory of the formats of
+// goldenStores, testdata/golden/N.state its state. What is there is never written
+// again: a change of a format adds a directory.
 func TestGoldenStores(t *testing.T) {
 	layer := record.Note(t, "9 repair and upgrade")
-	for format := 1; format <= recovery.Format; format++ {
-		name := string(rune('0' + format))
-		dir := filepath.Join("testdata", "golden", name)
-		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && *update && format == recovery.Format {
+	for format := 1; format <= goldenStores; format++ {
+		dir := goldenPath(format)
+		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && *update && format == goldenStores {
 			writeGolden(t, dir)
 		}
 		disk := load(t, dir)
@@ -52,7 +62,9 @@ func TestGoldenStores(t *testing.T) {
 		must(t, store.Close())
 		w, err := openWorld(disk, "/store", 1, p)
 		must(t, err)
-		must(t, w.work(20))
+		must(t, w.work(10))
+		must(t, w.snapshot())
+		must(t, w.work(10))
 		must(t, w.close())
 		w, err = openWorld(disk, "/store", 2, p)
 		must(t, err)
@@ -97,11 +109,12 @@ func put(fs vfs.FS, name string, b []byte) error {
 }
 
 // writeGolden makes a store with all there is: several generations, payloads
-// below the snapshot, groups behind it.
+// below the snapshot, slots that are free in it, groups behind it.
 func writeGolden(t *testing.T, dir string) {
 	disk, p := cleanStore(t, 600, 2, 30)
 	w, err := openWorld(disk, "/store", 601, p)
 	must(t, err)
+	must(t, w.comeAndGo(200))
 	must(t, w.snapshot())
 	must(t, w.work(12))
 	must(t, w.close())
@@ -116,13 +129,18 @@ func writeGolden(t *testing.T, dir string) {
 // FuzzOpen gives arbitrary bytes for a file of a store: a start never panics,
 // never hangs, and refuses or gives a state that is sound in itself.
 func FuzzOpen(f *testing.F) {
-	disk := load(f, filepath.Join("testdata", "golden", "1"))
+	disk := load(f, goldenPath(goldenStores))
 	files := disk.Files()
 	for i, name := range files {
 		b := disk.Contents(name)
 		f.Add(uint8(i), b)
 		f.Add(uint8(i), bytes.TrimRight(b, "\x00"))
 		f.Add(uint8(i), []byte{})
+		if strings.Contains(name, "/snapshots/") {
+			older, err := os.ReadFile(filepath.Join(goldenPath(1), "snapshots", snapshot.Name(51)))
+			must(f, err)
+			f.Add(uint8(i), older)
+		}
 	}
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
 		bad := disk.Kill()

@@ -171,6 +171,26 @@ func (w *world) enqueue(key string, size int) (state.JobID, error) {
 	return state.NewJobID(w.wall, slot, reuse, 0), w.commit(append(facts, fact{r, body})...)
 }
 
+// comeAndGo enqueues so many jobs, and then they are deleted, in an order of their
+// own.
+func (w *world) comeAndGo(jobs int) error {
+	var slots []state.Slot
+	for range jobs {
+		slot, _ := w.st.NextSlot()
+		if _, err := w.enqueue("default/default/q0", 5); err != nil {
+			return err
+		}
+		slots = append(slots, slot)
+	}
+	w.rng.Shuffle(jobs/2, func(i, k int) { slots[i], slots[k] = slots[k], slots[i] })
+	for _, slot := range slots {
+		if err := w.commit(fact{r: state.Record{Kind: state.KindDelete, Slot: slot, Cause: state.CauseDelete}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // lease takes the next job of a queue, if there is one.
 func (w *world) lease(key string) (slot state.Slot, err error) {
 	q, ok := w.st.QueueByKey([]byte(key))

@@ -3,6 +3,7 @@ package snapshot_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -180,7 +181,7 @@ func TestDecodeTable(t *testing.T) {
 	}{
 		{"empty file", nil, 0, "want a header of 128 bytes, got the end of the file"},
 		{"other magic", remade(raw, 0, []byte("PAWLSTOR"), sumPreamble), 0, `want "PAWLSNAP", got "PAWLSTOR"`},
-		{"preamble check", remade(raw, 8, u32(2), sumNothing), 8, "of the preamble"},
+		{"preamble check", remade(raw, 8, u32(1), sumNothing), 8, "of the preamble"},
 		{"header cut", raw[:127], 127, "want a header of 128 bytes"},
 		{"header check", remade(raw, 40, u64(1), sumNothing), 124, "of the header"},
 		{"no block", raw[:block], int64(block), "want the header of a block"},
@@ -217,6 +218,20 @@ func sumEnd(b []byte, end int) {
 	copy(b[end+4:], u32(snapshot.Chained(last, 0, b[end+8:])))
 }
 
+// What the first version wrote is read: the example that FORMAT.md had then.
+func TestFormat1(t *testing.T) {
+	raw, err := hex.DecodeString("5041574c534e415001000000182ec24e" + "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf" +
+		"0200000000000000d204000000000000" + "60ea00000000000000e5dbca9a010000" + "0300000000000000" +
+		strings.Repeat("00", 52) + "90a27526" + "09000000bb792ef6746865207374617465" + "00000000e3a7b2090900000000000000" + "0100000000000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, payload, err := decode(raw)
+	if err != nil || meta != example || string(payload) != "the state" {
+		t.Errorf("got %+v, %q, %v, want %+v and %q", meta, payload, err, example, "the state")
+	}
+}
+
 func TestNewerFormatIsNoDamage(t *testing.T) {
 	raw := remade(encode(t, nil), 8, u32(7), sumPreamble)
 	for _, n := range []int{16, 40, len(raw)} { // a newer header may be shorter than ours
@@ -225,7 +240,7 @@ func TestNewerFormatIsNoDamage(t *testing.T) {
 		if !ok {
 			t.Fatalf("%d bytes: got %v, want a FormatError", n, err)
 		}
-		if want := "snapshot has format 7, this program reads formats 1 to 1"; format.Error() != want {
+		if want := "snapshot has format 7, this program reads formats 1 to 2"; format.Error() != want {
 			t.Errorf("got %q, want %q", format, want)
 		}
 	}
@@ -342,7 +357,8 @@ func FuzzReader(f *testing.F) {
 	raw := encode(f, random(100))
 	f.Add(raw)
 	f.Add(raw[:len(raw)-30])
-	f.Add(remade(raw, 8, u32(2), sumPreamble))
+	f.Add(remade(raw, 8, u32(1), sumPreamble))
+	f.Add(remade(raw, 8, u32(3), sumPreamble))
 	f.Add(remade(raw, snapshot.HeaderLen, u32(1<<31), sumNothing))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		meta, payload, err := decode(raw)

@@ -26,8 +26,9 @@ import (
 const (
 	magic = "PAWLSNAP"
 
-	// Format is the format that this package writes, and the newest it reads.
-	Format = 1
+	// Format is the format that this package writes, and the newest it reads. In
+	// format 1 the payload is a state of version 1, all else is the same.
+	Format = 2
 
 	preambleLen    = 16
 	headerLen      = 128
@@ -123,7 +124,7 @@ func decodeHeader(b []byte) (m Meta, chain uint32, err error) {
 	if want, got := crc32.Checksum(b[:12], castagnoli), le.Uint32(b[12:]); want != got {
 		return m, 0, &DamageError{Offset: 8, Want: fmt.Sprintf("checksum %08x of the preamble", want), Got: fmt.Sprintf("%08x", got)}
 	}
-	if f := le.Uint32(b[8:]); f != Format {
+	if f := le.Uint32(b[8:]); f < 1 || f > Format {
 		return m, 0, &FormatError{Found: f, Known: Format}
 	}
 	if len(b) < headerLen {

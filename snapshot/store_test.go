@@ -347,7 +347,7 @@ func TestPruneCountsOnlyWhatCanBeRead(t *testing.T) {
 	}
 	disk.Flip(dir+"/"+snapshot.Name(4), 8*50)
 	newer := disk.Contents(dir + "/" + snapshot.Name(1))
-	newer[8] = 2
+	newer[8] = snapshot.Format + 1
 	sumPreamble(newer)
 	disk.SetContents(dir+"/"+snapshot.Name(1), newer)
 	floor, err := snapshot.Prune(disk, dir, 0, 0)

@@ -127,12 +127,22 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Writing and loading a million jobs, and what a View costs its owner.
+// Writing and loading a million jobs, what a View costs its owner, and the same when
+// the jobs are gone.
 func BenchmarkSnapshot(b *testing.B) {
 	n := newBench(b)
-	for i := range 1_000_000 {
-		n.enqueue(state.Millis(1<<40 + i*7919%1_000_000))
+	const jobs = 1_000_000
+	for i := range jobs {
+		n.enqueue(state.Millis(1<<40 + i*7919%jobs))
 	}
+	benchSnapshot(b, n)
+	for i := range jobs {
+		n.apply(&state.Record{Kind: state.KindDelete, Slot: state.Slot(1 + i), Cause: state.CauseDelete}, state.Body{})
+	}
+	b.Run("gone", func(b *testing.B) { benchSnapshot(b, n) })
+}
+
+func benchSnapshot(b *testing.B, n *bench) {
 	b.Run("view", func(b *testing.B) {
 		for b.Loop() {
 			n.Release(n.View())
@@ -153,6 +163,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	b.Run("load", func(b *testing.B) {
 		v := n.View()
 		defer n.Release(v)
+		b.ReportAllocs()
 		for b.Loop() {
 			r, w := io.Pipe()
 			go func() { _, err := v.WriteTo(w); w.CloseWithError(err) }()

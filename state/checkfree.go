@@ -37,25 +37,28 @@ func (c *checker) checkFree() (ok bool) {
 func freeEntries[T comparable, P entry[T]](c *checker, name string, s *slab[T, P]) (free []bool, ok bool) {
 	free = make([]bool, uint64(s.last)+1)
 	n := uint32(0)
-	e := new(T)
-	for i := s.free; i != 0; i = *P(e).link() {
+	e := new(T) // one for all: it escapes
+	for i, next := s.free, uint32(0); i != 0; i = next {
 		if !s.has(i) || free[i] {
 			return nil, c.fail("%s: free list leads to %d", name, i)
 		}
 		free[i] = true
 		n++
 		s.read(i, e)
+		next = *P(e).link()
 		if _, isJob := any(*e).(job); isJob {
 			continue
 		}
-		rest := *e
-		*P(&rest).link() = 0
-		if rest != *new(T) {
+		*P(e).link() = 0
+		if *e != *new(T) {
 			return nil, c.fail("%s: entry %d is free and not empty", name, i)
 		}
 	}
 	if n != s.last-s.used {
 		return nil, c.fail("%s: %d free entries, want %d", name, n, s.last-s.used)
+	}
+	if c.loads {
+		s.unpackUsed(free)
 	}
 	return free, true
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -80,6 +81,27 @@ func rich(t testing.TB) *state.State {
 	return s
 }
 
+// spent is rich after a backlog that is gone: there are pages of which nothing is in
+// use, and some of which little is.
+func spent(t testing.TB) *state.State {
+	s := rich(t)
+	var slots []state.Slot
+	const jobs = 330
+	for round := range 2 {
+		for range jobs >> round {
+			slots = append(slots, enqueue(t, s, state.Record{}))
+		}
+		for i := range slots {
+			if slot := slots[i*91%len(slots)]; slot != 200 && slot < 320 {
+				must(t, s, s.Now(), state.Record{Kind: state.KindDelete, Slot: slot, Cause: state.CauseDelete})
+			}
+		}
+		slots = nil
+	}
+	check(t, s)
+	return s
+}
+
 func write(t testing.TB, s *state.State) []byte {
 	var b bytes.Buffer
 	v := s.View()
@@ -91,7 +113,7 @@ func write(t testing.TB, s *state.State) []byte {
 }
 
 // loads reads b and checks that it is either refused as no state, or a sound
-// state that is written as the same bytes.
+// state that is written as the same bytes: those of version 2, where b is older.
 func loads(t testing.TB, b []byte) (*state.State, error) {
 	t.Helper()
 	s, err := state.Load(bytes.NewReader(b))
@@ -104,81 +126,102 @@ func loads(t testing.TB, b []byte) (*state.State, error) {
 	if err := s.Check(); err != nil {
 		t.Errorf("a state that was loaded: %v", err)
 	}
-	if again := write(t, s); !bytes.Equal(again, b) {
+	again := write(t, s)
+	if bytes.HasPrefix(b, []byte("pawl state 1\n")) {
+		newer, err := loads(t, again)
+		if err != nil || dump(t, newer) != dump(t, s) {
+			t.Errorf("%x is another state when it is written as %x: %v", b, again, err)
+		}
+	} else if !bytes.Equal(again, b) {
 		t.Errorf("%x is written as %x", b, again)
 	}
 	return s, nil
 }
 
-func TestLoad(t *testing.T) {
-	s := rich(t)
-	b := write(t, s)
-	loaded, err := loads(t, b)
-	if err != nil {
+func dump(t testing.TB, s *state.State) string {
+	var b strings.Builder
+	if err := s.Dump(&b); err != nil {
 		t.Fatal(err)
 	}
-	var want, got strings.Builder
-	s.Dump(&want)
-	loaded.Dump(&got)
-	if got.String() != want.String() {
-		t.Errorf("got\n%s\nwant\n%s", got.String(), want.String())
-	}
-	if _, err := state.Load(iotest.OneByteReader(bytes.NewReader(b))); err != nil {
-		t.Errorf("byte for byte: %v", err)
+	return b.String()
+}
+
+// states are what the tests of loading begin with.
+func states(t testing.TB) map[string]*state.State {
+	return map[string]*state.State{"rich": rich(t), "spent": spent(t)}
+}
+
+func TestLoad(t *testing.T) {
+	for name, s := range states(t) {
+		b := write(t, s)
+		loaded, err := loads(t, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := dump(t, loaded), dump(t, s); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+		}
+		if _, err := state.Load(iotest.OneByteReader(bytes.NewReader(b))); err != nil {
+			t.Errorf("%s, byte for byte: %v", name, err)
+		}
 	}
 }
 
 // Whatever is done to the bytes, they are refused or are those of a sound state.
 func TestLoadDamaged(t *testing.T) {
-	b := write(t, rich(t))
-	accepted := 0
-	for i := range b {
-		if _, err := loads(t, b[:i]); err == nil {
-			t.Errorf("cut at %d of %d: accepted", i, len(b))
-		}
-		for n, flip := range []byte{0x01, 0x82} {
-			if testing.Short() && i%2 != n {
-				continue
+	for name, s := range states(t) {
+		b := write(t, s)
+		accepted := 0
+		for i := range b {
+			if _, err := loads(t, b[:i]); err == nil {
+				t.Errorf("%s, cut at %d of %d: accepted", name, i, len(b))
 			}
-			c := bytes.Clone(b)
-			c[i] ^= flip
-			if _, err := loads(t, c); err == nil {
-				accepted++
+			for n, flip := range []byte{0x01, 0x82} {
+				if testing.Short() && i%2 != n {
+					continue
+				}
+				c := bytes.Clone(b)
+				c[i] ^= flip
+				if _, err := loads(t, c); err == nil {
+					accepted++
+				}
 			}
 		}
+		if _, err := loads(t, append(bytes.Clone(b), 0)); err == nil {
+			t.Errorf("%s, a byte too many: accepted", name)
+		}
+		// Payload places, totals, nonces and the like can be anything.
+		t.Logf("%s: %d bytes, %d changes accepted", name, len(b), accepted)
 	}
-	if _, err := loads(t, append(bytes.Clone(b), 0)); err == nil {
-		t.Error("a byte too many: accepted")
-	}
-	// Payload places, totals, nonces and the like can be anything.
-	t.Logf("%d bytes, %d changes accepted", len(b), accepted)
 }
 
 // A block that says that it is shorter, and is, ends in the midst of what it
 // should hold.
 func TestLoadShortBlocks(t *testing.T) {
-	b := write(t, rich(t))
-	le := binary.LittleEndian
-	blocks := 0
-	for at := len("pawl state 1\n"); at+4 <= len(b); at += 4 + int(le.Uint32(b[at:])) {
-		n := int(le.Uint32(b[at:]))
-		if at+4+n > len(b) {
-			t.Fatalf("block at %d is longer than what is left", at)
-		}
-		for _, less := range []int{1, 8, 60} {
-			if less > n {
-				continue
+	for name, s := range states(t) {
+		b := write(t, s)
+		le := binary.LittleEndian
+		blocks := 0
+		for at := len("pawl state 2\n"); at+4 <= len(b); at += 4 + int(le.Uint32(b[at:])) {
+			n := int(le.Uint32(b[at:]))
+			if at+4+n > len(b) {
+				t.Fatalf("%s: block at %d is longer than what is left", name, at)
 			}
-			c := bytes.Clone(b[:at+4+n-less])
-			le.PutUint32(c[at:], uint32(n-less))
-			if _, err := loads(t, append(c, b[at+4+n:]...)); err == nil {
-				t.Errorf("block at %d, %d bytes less of %d: accepted", at, less, n)
+			for _, less := range []int{1, 8, 60} {
+				if less > n {
+					continue
+				}
+				c := bytes.Clone(b[:at+4+n-less])
+				le.PutUint32(c[at:], uint32(n-less))
+				if _, err := loads(t, append(c, b[at+4+n:]...)); err == nil {
+					t.Errorf("%s: block at %d, %d bytes less of %d: accepted", name, at, less, n)
+				}
 			}
+			blocks++
 		}
-		blocks++
-	}
-	if blocks < 10 {
-		t.Errorf("%d blocks", blocks)
+		if blocks < 10 {
+			t.Errorf("%s: %d blocks", name, blocks)
+		}
 	}
 }
 
@@ -221,8 +264,14 @@ func TestWriteFails(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	f.Add(write(f, rich(f)))
+	for _, s := range states(f) {
+		f.Add(write(f, s))
+	}
 	f.Add(write(f, state.New()))
+	for version := 1; version <= goldenStates; version++ {
+		b, _ := goldenState(f, version)
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) { loads(t, b) })
 }
 
@@ -345,37 +394,54 @@ func TestViewStays(t *testing.T) {
 	}
 }
 
+// goldenStates is how many versions of a state's bytes there were.
+const goldenStates = 2
+
+func goldenPath(version int) string { return fmt.Sprintf("testdata/golden/%d.state", version) }
+
+// goldenState is what a version wrote, and the dump of it.
+func goldenState(t testing.TB, version int) (b, dump []byte) {
+	t.Helper()
+	b, err := os.ReadFile(goldenPath(version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dump, err = os.ReadFile(goldenPath(version) + ".dump"); err != nil {
+		t.Fatal(err)
+	}
+	return b, dump
+}
+
 // A state that a version wrote is read by all later ones, as this dump. When the
 // format changes, the old pair stays and a new one comes beside it.
 func TestGolden(t *testing.T) {
-	const path = "testdata/golden/1.state"
-	s := rich(t)
 	if *update {
-		if err := os.MkdirAll("testdata/golden", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		var dump bytes.Buffer
-		s.Dump(&dump)
-		if err := errors.Join(os.WriteFile(path, write(t, s), 0o644), os.WriteFile(path+".dump", dump.Bytes(), 0o644)); err != nil {
+		s, path := spent(t), goldenPath(goldenStates)
+		if err := errors.Join(os.WriteFile(path, write(t, s), 0o644), os.WriteFile(path+".dump", []byte(dump(t, s)), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b, err := os.ReadFile(path)
+	for version := 1; version <= goldenStates; version++ {
+		b, want := goldenState(t, version)
+		if magic := fmt.Sprintf("pawl state %d\n", version); !bytes.HasPrefix(b, []byte(magic)) {
+			t.Errorf("version %d begins with %q", version, b[:len(magic)])
+		}
+		loaded, err := loads(t, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := dump(t, loaded); got != string(want) {
+			t.Errorf("version %d: got\n%s\nwant\n%s", version, got, want)
+		}
+	}
+	// The first one is what version 2 writes of it, to the byte.
+	b, _ := goldenState(t, 1)
+	first, err := loads(t, b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile(path + ".dump")
-	if err != nil {
-		t.Fatal(err)
-	}
-	loaded, err := loads(t, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got bytes.Buffer
-	loaded.Dump(&got)
-	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("got\n%s\nwant\n%s", got.Bytes(), want)
+	if !bytes.Equal(write(t, first), write(t, rich(t))) {
+		t.Error("what the first version wrote is another state")
 	}
 }
 

@@ -1,12 +1,16 @@
 package state
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // A page all of whose entries are free is packed after a while: what its entries
 // keep, the order in which they are handed out again and how often a job's slot was
 // used, takes a fourteenth of it. So what a large backlog took is given back when it
 // is gone, although numbers stand in IDs and in the log and nothing may move. What
-// the state says is the same either way, and so are its bytes.
+// the state says is the same either way, and so are its bytes, which are as few: a
+// page that is packed is written, read and loaded as what is left of it (bare.go).
 
 // rest is a packed page.
 type rest struct {
@@ -31,6 +35,19 @@ type traced interface{ trace() *uint64 }
 
 func (j *job) trace() *uint64 { return &j.born }
 
+func isTraced[T any, P entry[T]]() bool {
+	_, ok := any(P(nil)).(traced)
+	return ok
+}
+
+// leave gives an entry that is zero what a free one has.
+func leave[T any, P entry[T]](e *T, link uint32, trace uint16) {
+	*P(e).link() = link
+	if e, ok := any(P(e)).(traced); ok {
+		*e.trace() = uint64(trace)
+	}
+}
+
 // use is what a slab knows of a page besides.
 type use struct {
 	n      uint8 // entries that are not free
@@ -47,15 +64,45 @@ func (s *slab[T, P]) rest(i uint32) *rest {
 func (s *slab[T, P]) read(i uint32, e *T) {
 	*e = *s.at(i)
 	if r := s.rest(i); r != nil {
-		r.unpack(i, P(e).link(), e)
+		leave[T, P](e, r.links[i%pageItems], r.traceOf(i))
 	}
 }
 
-func (r *rest) unpack(i uint32, link *uint32, e any) {
-	*link = r.links[i%pageItems]
-	if e, ok := e.(traced); ok {
-		*e.trace() = uint64(r.traceOf(i))
+// look finds the bare entries of a page.
+func (s *slab[T, P]) look(p uint32, b *bare) {
+	b.bits = 0
+	if r := s.rest(p << pageBits); r != nil {
+		b.bits, b.links = s.handed(p), r.links
+		for i := range b.traces {
+			b.traces[i] = r.traceOf(uint32(i))
+		}
+		return
 	}
+	page, handed := s.page(p), s.handed(p)
+	for i := range page {
+		e := P(&page[i])
+		if handed>>i&1 == 0 || !e.bare() {
+			continue
+		}
+		b.bits |= 1 << i
+		b.links[i] = *e.link()
+		if e, ok := any(e).(traced); ok {
+			b.traces[i] = uint16(*e.trace())
+		}
+	}
+}
+
+// rest is the page as it is packed. All its entries are bare.
+func (b *bare) rest() *rest {
+	r := &rest{links: b.links, trace: b.traces[0]}
+	for _, trace := range b.traces {
+		if trace != r.trace {
+			traces := b.traces
+			r.traces = &traces
+			break
+		}
+	}
+	return r
 }
 
 // packSome looks at up to n pages that were empty once, and packs those that were empty
@@ -91,27 +138,19 @@ func (s *slab[T, P]) packSome(n int) (left int) {
 // pack packs a page of free entries. The last page is left alone if it has entries
 // that never were handed out.
 func (s *slab[T, P]) pack(p uint32) {
-	if s.last>>pageBits == p && (s.last+1)%pageItems != 0 {
-		return
+	if s.whole(p) {
+		var b bare
+		s.look(p, &b)
+		s.setRest(p, b.rest())
 	}
-	c := s.own(p >> chunkBits)
-	page, r := c.pages[p%chunkPages], new(rest)
-	var traces [pageItems]uint16
-	same := true
-	for i := range page {
-		e := &page[i]
-		r.links[i] = *P(e).link()
-		if e, ok := any(P(e)).(traced); ok {
-			traces[i] = uint16(*e.trace())
-		}
-		same = same && traces[i] == traces[0]
-	}
-	if r.trace = traces[0]; !same {
-		r.traces = &traces
-	}
+}
+
+// setRest packs page p, which is there: this is its rest.
+func (s *slab[T, P]) setRest(p uint32, r *rest) {
 	if s.zero == nil {
 		s.zero = new([pageItems]T)
 	}
+	c := s.own(p >> chunkBits)
 	c.pages[p%chunkPages], c.rests[p%chunkPages], c.epochs[p%chunkPages] = s.zero, r, s.epoch
 	s.packed++
 }
@@ -121,10 +160,21 @@ func (s *slab[T, P]) unpack(p uint32) {
 	c := s.own(p >> chunkBits)
 	page, r := new([pageItems]T), c.rests[p%chunkPages]
 	for i := range page {
-		r.unpack(uint32(i), P(&page[i]).link(), P(&page[i]))
+		leave[T, P](&page[i], r.links[i], r.traceOf(uint32(i)))
 	}
 	c.pages[p%chunkPages], c.rests[p%chunkPages], c.epochs[p%chunkPages] = page, nil, s.epoch
 	s.packed--
+}
+
+// unpackUsed unpacks what is in use of a table that was just read, in which all
+// pages of bare entries are packed: an extra that only names a claim is bare too.
+func (s *slab[T, P]) unpackUsed(free []bool) {
+	for p := range uint32(len(s.uses)) {
+		from := p << pageBits
+		if s.rest(from) != nil && slices.Contains(free[max(from, 1):from+pageItems], false) {
+			s.unpack(p)
+		}
+	}
 }
 
 // bytes is what the pages take in memory, of entries of so many bytes.
@@ -188,7 +238,7 @@ func takeStock[T any, P entry[T]](c *checker, name string, s *slab[T, P], free [
 			return c.fail("%s: page %d has %d entries, counted were %d", name, p, n, u.n)
 		case !c.loads && isPacked && n > 0:
 			return c.fail("%s: page %d is packed and has %d entries", name, p, n)
-		case c.loads && n == 0:
+		case c.loads && n == 0 && !isPacked:
 			s.pack(uint32(p))
 		}
 		u.n = n

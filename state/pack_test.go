@@ -3,6 +3,7 @@ package state_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"runtime"
 	"testing"
 
 	"pawl/internal/seeds"
@@ -68,10 +69,15 @@ func TestBacklogGivesBackMemory(t *testing.T) {
 				t.Error("it is another state than before")
 			}
 			check(t, s)
+			var start, end runtime.MemStats
 			before = heap()
+			runtime.ReadMemStats(&start)
 			loaded, err := state.Load(bytes.NewReader(written))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if runtime.ReadMemStats(&end); int64(end.TotalAlloc-start.TotalAlloc) > full/3 {
+				t.Errorf("loading took %d bytes, want far less than %d", end.TotalAlloc-start.TotalAlloc, full)
 			}
 			if left := taken(); left > full/4 {
 				t.Errorf("got %d bytes when it is loaded, want far less than %d", left, full)
@@ -97,8 +103,8 @@ func TestBacklogGivesBackMemory(t *testing.T) {
 	}
 }
 
-// However often a state packs, it says what one says that never does, and its views
-// stay what they were.
+// However often a state packs, and is loaded packed, it says what one says that never
+// does, and its views stay what they were.
 func TestPackedIsTheSame(t *testing.T) {
 	s, plain := oneQueue(t), oneQueue(t)
 	random := seeds.Rand(t.Name())
@@ -146,6 +152,13 @@ func TestPackedIsTheSame(t *testing.T) {
 			if !bytes.Equal(write(t, s), write(t, plain)) {
 				t.Fatalf("round %d: the two are different", round)
 			}
+			if view == nil {
+				loaded, err := loads(t, write(t, s))
+				if err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				s = loaded
+			}
 		}
 	}
 	if !packed {
@@ -178,5 +191,65 @@ func TestPackLeavesWhatIsUsed(t *testing.T) {
 	pack(t, s)
 	if got := s.Counts().Memory; got != least {
 		t.Errorf("got %d bytes when nothing is in use, want %d", got, least)
+	}
+}
+
+// A snapshot follows what is held: a few bytes for a slot that was used once, fewer
+// where jobs were finished in some order.
+func TestSnapshotFollowsWhatIsHeld(t *testing.T) {
+	const jobs = 64 * 500
+	for _, tt := range []struct {
+		name string
+		next func(i int) int
+		keep int // of so many one
+		most float64
+	}{
+		{"in order", func(i int) int { return i }, 0, 0.3},
+		{"the last first", func(i int) int { return jobs - 1 - i }, 0, 0.3},
+		{"by four who take turns", func(i int) int { return i%4*(jobs/4) + i/4 }, 0, 0.5},
+		{"in no order", func(i int) int { return i * 7919 % jobs }, 0, 6},
+		{"all but one of a page", func(i int) int { return i }, 64, 1.5},
+		{"none", func(i int) int { return i }, 1, 64.3},
+	} {
+		s := oneQueue(t)
+		for range jobs {
+			enqueue(t, s, state.Record{})
+		}
+		for i := range jobs {
+			if slot := state.Slot(1 + tt.next(i)); tt.keep == 0 || int(slot)%tt.keep != 0 {
+				must(t, s, s.Now(), state.Record{Kind: state.KindDelete, Slot: slot, Cause: state.CauseDelete})
+			}
+		}
+		b := write(t, s)
+		if each := float64(len(b)) / jobs; each > tt.most {
+			t.Errorf("%s: %.2f bytes for each slot, want at most %v", tt.name, each, tt.most)
+		}
+		if _, err := loads(t, b); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// An extra that only names a unique key looks as if it were free. It is in use.
+func TestExtrasThatOnlyNameKeys(t *testing.T) {
+	s := oneQueue(t)
+	var slots []state.Slot
+	for i := range 300 {
+		slots = append(slots, enqueue(t, s, state.Record{Unique: state.Key{byte(i), byte(i >> 8), 1}}))
+	}
+	for range 3 {
+		loaded, err := loads(t, write(t, s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := dump(t, loaded), dump(t, s); got != want {
+			t.Fatalf("got\n%s\nwant\n%s", got, want)
+		}
+		s = loaded
+		for _, slot := range slots[:80] {
+			must(t, s, s.Now(), state.Record{Kind: state.KindDelete, Slot: slot, Cause: state.CauseDelete})
+		}
+		check(t, s)
+		slots = slots[80:]
 	}
 }

@@ -60,14 +60,11 @@ func (t *queueTable) each(f func(uint32, *queue)) {
 	})
 }
 
-// walk writes a free entry as a queue that is zero but for the link.
+// walk writes one that is not free. In version 1 of a snapshot a free one is a queue
+// that is zero but for the link.
 func (e *queueEntry) walk(c *coder) {
 	if c.mode != reading {
-		if e.queue != nil {
-			e.queue.walk(c, &e.queue.idleNext)
-		} else {
-			zeroQueue.walk(c, &e.next)
-		}
+		e.queue.walk(c, &e.queue.idleNext)
 		return
 	}
 	q := new(queue)

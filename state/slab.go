@@ -48,6 +48,7 @@ type chunk[T any] struct {
 type entry[T any] interface {
 	*T
 	link() *uint32
+	bare() bool // a free one is; of those in use, only an extra that just names a claim
 	walk(*coder)
 }
 
@@ -58,6 +59,27 @@ func (s *slab[T, P]) has(i uint32) bool { return i != 0 && i <= s.last }
 // read gives these.
 func (s *slab[T, P]) at(i uint32) *T {
 	return &s.chunks[i>>chunkShift].pages[i>>pageBits%chunkPages][i%pageItems]
+}
+
+// page is a page to read, as at gives its entries.
+func (s *slab[T, P]) page(p uint32) *[pageItems]T { return s.chunks[p>>chunkBits].pages[p%chunkPages] }
+
+// handed is a bit for each entry of a page that was ever handed out.
+func (s *slab[T, P]) handed(p uint32) uint64 {
+	all := ^uint64(0)
+	if p == s.last>>pageBits {
+		all >>= pageItems - 1 - s.last%pageItems
+	}
+	if p == 0 {
+		all &^= 1 // numbers begin with 1
+	}
+	return all
+}
+
+// whole reports whether all entries of a page were handed out: only of the last one
+// some may not have been.
+func (s *slab[T, P]) whole(p uint32) bool {
+	return p != s.last>>pageBits || (s.last+1)%pageItems == 0
 }
 
 // edit is an entry to read and write, until the next view. What at gave for

@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// How the entries of the tables look in a snapshot. Free entries are written as
-// well: the order in which they are handed out again is part of the state.
+// How the entries of the tables look in a snapshot. Of free entries the link is
+// written as well (bare.go): the order in which they are handed out again is part of
+// the state.
 
 func (r *root) walk(c *coder) {
 	num(c, "now", &r.now, 0, maxMillis)
@@ -156,3 +157,18 @@ func boolean(c *coder, name string, v *bool) {
 		*v = n == 1
 	}
 }
+
+// An entry is bare when nothing of it stands but its link, and its trace. These say
+// so of those of a sound state and of those that were just read, free or not.
+
+func (j *job) bare() bool        { return j.where == 0 }
+func (x *extra) bare() bool      { return *x == extra{claim: x.claim} }
+func (p *policy) bare() bool     { return p.refs == 0 }
+func (e *queueEntry) bare() bool { return e.queue == nil }
+func (l *level) bare() bool      { return l.first == 0 }
+func (g *group) bare() bool      { return g.serial == 0 }
+func (l *claim) bare() bool      { return l.serial == 0 }
+func (r *reason) bare() bool     { return r.refs == 0 }
+func (t *settings) bare() bool   { return t.Settings == Settings{} }
+func (t *cron) bare() bool       { return t.Name == "" }
+func (m *meta) bare() bool       { return m.key == "" }

@@ -59,8 +59,13 @@ func (s *State) Release(v *View) {
 
 // The bytes of a state are a magic text with the version, and blocks: 4 bytes
 // little endian with the length, and that many bytes. The first block is the
-// root; then each table has a block with its size and one for each page.
-const magic = "pawl state 1\n"
+// root; then each table has a block with its size and one for each page, which
+// bare.go draws. In version 1, which is still read, a page's block is all its
+// entries, free ones too.
+const (
+	magic  = "pawl state 2\n"
+	magic1 = "pawl state 1\n"
+)
 
 // WriteTo writes the whole state, the same bytes for the same state. Load reads
 // it. The bytes carry a version, but no checksum: that is the file's business.
@@ -111,15 +116,19 @@ func writeTable[T any, P entry[T]](b *blockWriter, s *slab[T, P]) {
 	if s.last == 0 {
 		return
 	}
-	e := new(T) // one for all: it escapes
+	e, bares := new(T), new(bare) // one for all: they escape
+	traced := isTraced[T, P]()
 	for p := uint32(0); p <= s.last>>pageBits; p++ {
 		if b.err != nil {
 			return
 		}
 		b.block(func(c *coder) {
-			for i := p << pageBits; i < (p+1)<<pageBits; i++ {
-				if s.has(i) {
-					s.read(i, e) // a copy: walking writes its fields back
+			s.look(p, bares)
+			bares.walk(c, p<<pageBits, traced)
+			page, others := s.page(p), s.handed(p)&^bares.bits
+			for i := range page {
+				if others>>i&1 != 0 {
+					*e = page[i] // a copy: walking writes its fields back
 					P(e).walk(c)
 				}
 			}
@@ -136,7 +145,11 @@ func Load(r io.Reader) (*State, error) {
 	if _, err := io.ReadFull(b.r, got); err != nil {
 		return nil, b.short(err)
 	}
-	if string(got) != magic {
+	switch string(got) {
+	case magic:
+	case magic1:
+		b.first = true
+	default:
 		return nil, fmt.Errorf("%w: it begins with %q, want %q", ErrLoad, got, magic)
 	}
 	s := New()
@@ -172,9 +185,10 @@ func Load(r io.Reader) (*State, error) {
 }
 
 type blockReader struct {
-	r   *bufio.Reader
-	buf []byte
-	err error
+	r     *bufio.Reader
+	first bool // it is version 1
+	buf   []byte
+	err   error
 }
 
 func (b *blockReader) short(err error) error {
@@ -240,22 +254,41 @@ func readTable[T any, P entry[T]](b *blockReader, name string, s *slab[T, P]) {
 		return
 	}
 	var fill hugepage.Filler
-	for p := uint32(0); p <= s.last>>pageBits; p++ {
-		page := new([pageItems]T)
-		if s.last >= manyEntries {
-			fill.Next(page)
-		}
+	bares, traced := new(bare), isTraced[T, P]()
+	for p := uint32(0); p <= s.last>>pageBits && b.err == nil; p++ {
 		b.block(name, func(c *coder) {
+			handed := s.handed(p)
+			if !b.first {
+				bares.walk(c, p<<pageBits, traced)
+			}
+			if bares.bits&^handed != 0 {
+				c.fail("bare entries")
+			}
+			switch {
+			case c.bad != "":
+				return
+			case bares.bits == handed && s.whole(p):
+				s.put(p, nil)
+				s.setRest(p, bares.rest())
+				return
+			}
+			page := new([pageItems]T)
+			if s.used >= manyEntries {
+				fill.Next(page)
+			}
 			for i := range page {
-				if s.has(p<<pageBits + uint32(i)) {
-					P(&page[i]).walk(c)
+				switch e := &page[i]; {
+				case bares.has(i):
+					leave[T, P](e, bares.links[i], bares.traces[i])
+				case handed>>i&1 != 0:
+					P(e).walk(c)
+					if !b.first && P(e).bare() {
+						c.fail("bare entry")
+					}
 				}
 			}
+			s.put(p, page)
 		})
-		if b.err != nil {
-			return
-		}
-		s.put(p, page)
 	}
 }
 
