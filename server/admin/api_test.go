@@ -41,7 +41,12 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edge := resp.New(resp.Options{Users: []acl.User{worker}})
+	return newOfficeWith(t, resp.New(resp.Options{Users: []acl.User{worker}}))
+}
+
+// newOfficeWith is newOffice with another RESP edge.
+func newOfficeWith(t *testing.T, edge *resp.Server) *office {
+	t.Helper()
 	s := newServer(t, admin.Options{Resp: edge})
 	e := servertest.Open(t, t.TempDir(), engine.Options{})
 	s.SetEngine(e)

@@ -16,13 +16,23 @@ import (
 )
 
 type tokensReply struct {
-	Tokens []lmstfy.TokenInfo `json:"tokens"`
-	Pools  []string           `json:"pools"`
+	Total  int                `json:"total" doc:"tokens that match"`
+	Tokens []lmstfy.TokenInfo `json:"tokens" doc:"by pool, namespace and token"`
+	Pools  []string           `json:"pools" doc:"all pools"`
 }
 
+// listTokens pages through the tokens.
 func (c *apiCall) listTokens() (any, error) {
+	match, err := c.match()
+	if err != nil {
+		return nil, err
+	}
+	pool := c.query.Get("pool")
 	tokens := c.s.options.Lmstfy.Tokens()
-	return tokensReply{tokens.List(), tokens.Pools()}, nil
+	list := slices.DeleteFunc(tokens.List(), func(t lmstfy.TokenInfo) bool {
+		return pool != "" && t.Pool != pool || match != "" && !matches(match, t.Namespace) && !matches(match, t.Description)
+	})
+	return tokensReply{len(list), pageOf(c, list), tokens.Pools()}, nil
 }
 
 type tokenBody struct {
@@ -159,17 +169,31 @@ func userOf(u *acl.User) userJSON {
 }
 
 type usersReply struct {
+	Total int        `json:"total" doc:"users that match"`
 	Users []userJSON `json:"users"`
 }
 
-// listUsers are all users that hold.
+// listUsers pages through the users that hold.
 func (c *apiCall) listUsers() (any, error) {
 	reply := usersReply{Users: []userJSON{}}
+	match, err := c.match()
+	if err != nil {
+		return nil, err
+	}
 	edge, err := c.respEdge()
 	if err != nil {
 		return reply, nil
 	}
-	for _, u := range edge.Users() {
+	users := edge.Users()
+	from, count := c.page(len(users))
+	for i := range users {
+		u := &users[i]
+		if match != "" && !matches(match, u.Name) {
+			continue
+		}
+		if reply.Total++; reply.Total <= from || len(reply.Users) == count {
+			continue
+		}
 		j := userOf(&u.User)
 		j.Configured, j.Implied, j.Connected = u.Configured, u.Implied, u.Connected
 		reply.Users = append(reply.Users, j)
@@ -297,8 +321,9 @@ func (c *apiCall) listClients() (any, error) {
 		return reply, nil
 	}
 	match := strings.ToLower(c.query.Get("match"))
-	from, count := int(max(0, min(c.integer("from", 0), 1<<30))), int(max(1, min(c.integer("count", maxPage), maxPage)))
-	for _, i := range edge.Clients() {
+	clients := edge.Clients()
+	from, count := c.page(len(clients))
+	for _, i := range clients {
 		library := strings.TrimSpace(i.Library + " " + i.LibraryVer)
 		if match != "" && !strings.Contains(strings.ToLower(i.Addr+"\n"+i.Name+"\n"+i.User+"\n"+i.Command+"\n"+library), match) {
 			continue

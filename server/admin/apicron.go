@@ -28,16 +28,26 @@ type cronJSON struct {
 var catchups = [...]string{state.CatchupOne: "one", state.CatchupNone: "none", state.CatchupAll: "all"}
 
 type cronsReply struct {
+	Total int        `json:"total" doc:"crons that match"`
 	Crons []cronJSON `json:"crons"`
+	Pools []string   `json:"pools" doc:"all pools"`
 }
 
-// listCrons reads the census; it never waits for the engine.
+// listCrons pages through the census; it never waits for the engine.
 func (c *apiCall) listCrons() (any, error) {
-	reply := cronsReply{Crons: []cronJSON{}}
-	pool := c.query.Get("pool")
-	for _, cron := range c.engine.Census().Crons {
+	match, err := c.match()
+	if err != nil {
+		return nil, err
+	}
+	reply := cronsReply{Crons: []cronJSON{}, Pools: c.s.options.Lmstfy.Tokens().Pools()}
+	pool, crons := c.query.Get("pool"), c.engine.Census().Crons
+	from, count := c.page(len(crons))
+	for _, cron := range crons {
 		p, namespace, _ := strings.Cut(cron.Namespace, "/")
-		if pool != "" && p != pool {
+		if pool != "" && p != pool || match != "" && !matches(match, cron.Name) && !matches(match, state.DisplayName(cron.Queue)) {
+			continue
+		}
+		if reply.Total++; reply.Total <= from || len(reply.Crons) == count {
 			continue
 		}
 		payload := cron.Payload

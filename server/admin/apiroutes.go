@@ -6,6 +6,8 @@ var (
 	queueKey  = param{name: "queue", doc: "key of the queue, pool/namespace/name, percent-encoded", required: true}
 	stateName = param{name: "state", doc: "ready (the default), delayed, leased or dead"}
 	poolName  = param{name: "pool", doc: "only this pool's"}
+	pageFrom  = param{name: "from", doc: "how many to leave out", integer: true}
+	pageCount = param{name: "count", doc: "at most 100, which is the default", integer: true}
 )
 
 // apiRoutes is the whole JSON API. It is filled by init, for the route that
@@ -29,8 +31,7 @@ func init() {
 		poolName,
 		param{name: "match", doc: "part of the name, or a glob"},
 		param{name: "sort", doc: "name (the default), ready, dead, leased, delayed or age"},
-		param{name: "from", doc: "how many to leave out", integer: true},
-		param{name: "count", doc: "at most 100, which is the default", integer: true})
+		pageFrom, pageCount)
 	get("/api/v1/queue", "One queue as it is now.", queueJSON{}, (*apiCall).getQueue, queueKey)
 	post("/api/v1/queue/pause", "Stop deliveries of a queue.", "QUEUE PAUSE queue [FOR ms]", pauseBody{}, acted{}, (*apiCall).pauseQueue, queueKey)
 	post("/api/v1/queue/resume", "End a pause.", "QUEUE RESUME queue", dryBody{}, acted{}, (*apiCall).resumeQueue, queueKey)
@@ -60,21 +61,23 @@ func init() {
 
 	post("/api/v1/import", "Add a batch of jobs and tokens of another system; what was added before is left out. See pawl import.", "", importBody{}, importReply{}, (*apiCall).importBatch)
 
-	get("/api/v1/crons", "Recurring enqueues.", cronsReply{}, (*apiCall).listCrons, poolName)
+	get("/api/v1/crons", "A page of the recurring enqueues.", cronsReply{}, (*apiCall).listCrons, poolName,
+		param{name: "match", doc: "part of the name or the queue, or a glob"}, pageFrom, pageCount)
 	post("/api/v1/crons", "Make or replace a recurring enqueue.", "CRON SET name spec queue payload [options]", cronBody{}, acted{}, (*apiCall).setCron, queueKey)
 	post("/api/v1/crons/delete", "Remove a recurring enqueue.", "CRON DELETE name", cronDeleteBody{}, acted{}, (*apiCall).deleteCron)
 
-	get("/api/v1/tokens", "Tokens of the HTTP API, with their limits.", tokensReply{}, (*apiCall).listTokens)
+	get("/api/v1/tokens", "A page of the tokens of the HTTP API, with their limits.", tokensReply{}, (*apiCall).listTokens, poolName,
+		param{name: "match", doc: "part of the namespace or the description, or a glob"}, pageFrom, pageCount)
 	post("/api/v1/tokens", "Make a token.", "", tokenBody{}, tokenReply{}, (*apiCall).createToken)
 	post("/api/v1/tokens/delete", "Remove a token and its limit.", "", tokenRefBody{}, acted{}, (*apiCall).deleteToken)
 	post("/api/v1/limits", "Set the limit of a token.", "", limitBody{}, acted{}, (*apiCall).setLimit)
 	post("/api/v1/limits/delete", "Remove the limit of a token.", "", tokenRefBody{}, acted{}, (*apiCall).deleteLimit)
-	get("/api/v1/users", "Users of the RESP port.", usersReply{}, (*apiCall).listUsers)
+	get("/api/v1/users", "A page of the users of the RESP port.", usersReply{}, (*apiCall).listUsers,
+		param{name: "match", doc: "part of the name, or a glob"}, pageFrom, pageCount)
 	post("/api/v1/users", "Make a user, change one, or give one a new password.", "ACL SETUSER name rule…", userBody{}, userReply{}, (*apiCall).setUser)
 	post("/api/v1/users/delete", "Remove a user and close its connections.", "ACL DELUSER name", userNameBody{}, acted{}, (*apiCall).deleteUser)
 	get("/api/v1/clients", "A page of the connections of the RESP port.", clientsReply{}, (*apiCall).listClients,
 		param{name: "match", doc: "part of the address, name, user, library or last command"},
-		param{name: "from", doc: "how many to leave out", integer: true},
-		param{name: "count", doc: "at most 100, which is the default", integer: true})
+		pageFrom, pageCount)
 	post("/api/v1/clients/kill", "Close a connection; a job that it has stays leased.", "CLIENT KILL ID id", killBody{}, acted{}, (*apiCall).killClient)
 }

@@ -13,6 +13,28 @@ import (
 // maxPage bounds a page.
 const maxPage = 100
 
+// page is which part of n things is asked for: how many to leave out, and how many
+// to show at most.
+func (c *apiCall) page(n int) (from, count int) {
+	from = max(0, int(min(c.integer("from", 0), int64(n))))
+	return from, max(1, int(min(c.integer("count", maxPage), maxPage)))
+}
+
+// pageOf is the part of list that is asked for.
+func pageOf[T any](c *apiCall, list []T) []T {
+	from, count := c.page(len(list))
+	return list[from:min(from+count, len(list))]
+}
+
+// match is the parameter that matches takes.
+func (c *apiCall) match() (pattern string, err error) {
+	pattern = c.query.Get("match")
+	if len(pattern) > 1024 {
+		err = invalid("match is over 1,024 bytes")
+	}
+	return pattern, err
+}
+
 type queuesReply struct {
 	At     int64       `json:"at" doc:"Unix ms of the copy that this page was read from, which all share: a second old at most or, with very many queues, thirty times as long as it takes to make, up to 15 seconds"`
 	Total  int         `json:"total" doc:"queues that match"`
@@ -22,9 +44,9 @@ type queuesReply struct {
 
 // listQueues pages through the census; it never waits for the engine.
 func (c *apiCall) listQueues() (any, error) {
-	match := c.query.Get("match")
-	if len(match) > 1024 {
-		return nil, invalid("match is over 1,024 bytes")
+	match, err := c.match()
+	if err != nil {
+		return nil, err
 	}
 	by := c.query.Get("sort")
 	order, ok := queueOrders[by]
@@ -32,8 +54,7 @@ func (c *apiCall) listQueues() (any, error) {
 		return nil, invalid("sort %.32q is none of name, ready, dead, leased, delayed, age", by)
 	}
 	census := c.engine.Census()
-	from := max(0, int(min(c.integer("from", 0), int64(len(census.Queues)))))
-	count := max(1, int(min(c.integer("count", maxPage), maxPage)))
+	from, count := c.page(len(census.Queues))
 	first, total := firstQueues(census.Queues, c.query.Get("pool"), match, order, from+count)
 	reply := queuesReply{At: int64(census.At), Total: total, Queues: []queueJSON{}, Pools: c.s.options.Lmstfy.Tokens().Pools()}
 	for _, v := range first[min(from, len(first)):] {

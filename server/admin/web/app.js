@@ -386,15 +386,18 @@ function go(change) {
   location.hash = '#/' + [page.name, ...page.args].join('/') + (text ? '?' + text : '');
 }
 
+const searchFor = (what, hint, value) => h('label', null, h('span', { class: 'hidden' }, 'Search ' + what),
+  h('input', { type: 'search', placeholder: hint, value: value || '', onchange: (e) => go({ match: e.target.value, from: '' }) }));
 const poolPick = (pools, current) => pools.length > 1 && h('label', null, h('span', { class: 'hidden' }, 'Pool'),
   h('select', { onchange: (e) => go({ pool: e.target.value, from: '' }) }, h('option', { value: '', selected: !current }, 'all pools'), pools.map((p) => h('option', { value: p, selected: p === current }, p))));
 
-function pager(from, size, total) {
+// pager goes through a list; param says in the page's query where it is.
+function pager(from, size, total, param = 'from') {
   if (total <= size && !from) return null;
   return h('div', { class: 'row' },
-    h('button', { type: 'button', disabled: from === 0, onclick: () => go({ from: Math.max(0, from - size) || '' }) }, 'Previous'),
+    h('button', { type: 'button', disabled: from === 0, onclick: () => go({ [param]: Math.max(0, from - size) || '' }) }, 'Previous'),
     h('span', { class: 'muted' }, `${count(from + 1)} to ${count(Math.min(from + size, total))} of ${count(total)}`),
-    h('button', { type: 'button', disabled: from + size >= total, onclick: () => go({ from: from + size }) }, 'Next'));
+    h('button', { type: 'button', disabled: from + size >= total, onclick: () => go({ [param]: from + size }) }, 'Next'));
 }
 
 function sortable(name, key, current) {
@@ -407,7 +410,7 @@ pages.queues = async () => {
   return [
     h('div', { class: 'row' }, h('h1', { class: 'grow' }, 'Queues'),
       poolPick(list.pools, q.get('pool')),
-      h('label', null, h('span', { class: 'hidden' }, 'Search queues'), h('input', { type: 'search', placeholder: 'Search, or a glob', value: q.get('match') || '', onchange: (e) => go({ match: e.target.value, from: '' }) })),
+      searchFor('queues', 'Search, or a glob', q.get('match')),
       button('New job', () => newJob('default/default/'), 'primary')),
     table(['Queue', sortable('Ready', 'ready', sort), sortable('Leased', 'leased', sort), sortable('Delayed', 'delayed', sort), sortable('Dead', 'dead', sort), sortable('Oldest', 'age', sort), h('th', { scope: 'col', class: 'opt' }, 'Ready, 5 min'), h('th', { scope: 'col', class: 'opt' }, 'Deliveries, 5 min'), h('th', { scope: 'col', class: 'opt' }, h('span', { class: 'hidden' }, 'Actions'))],
       list.queues.map((v) => h('tr', { 'data-key': v.ref },
@@ -789,7 +792,7 @@ pages.connections = async () => {
   const list = await get('clients', { match: q.get('match'), from, count: 50 });
   return [
     h('div', { class: 'row' }, h('h1', { class: 'grow' }, 'Connections'),
-      h('label', null, h('span', { class: 'hidden' }, 'Search connections'), h('input', { type: 'search', placeholder: 'Address, name, user, library', value: q.get('match') || '', onchange: (e) => go({ match: e.target.value, from: '' }) }))),
+      searchFor('connections', 'Address, name, user, library', q.get('match'))),
     table([num('ID'), 'Address', 'Name', 'User', h('th', { scope: 'col' }, 'Doing'), num('Idle'), num('Age', 'opt'), num('Buffers', 'opt'), h('th', { scope: 'col', class: 'opt' }, 'Library'), ''], list.clients.map((c) => h('tr', { 'data-key': c.id },
       h('td', { class: 'num' }, String(c.id)), h('td', { class: 'mono small' }, c.addr, c.tls && h('span', { class: 'tag' }, 'TLS')), h('td', { class: 'name' }, c.name || '–'),
       h('td', { class: 'name' }, c.user || h('span', { class: 'muted' }, 'not logged in')),
@@ -818,15 +821,17 @@ const cronForm = (c) => ask({ title: c ? 'Change ' + c.name : 'New cron', path: 
 const cronText = (c) => utf8(Uint8Array.from(atob(c.payload), (x) => x.charCodeAt(0)));
 
 pages.crons = async () => {
-  const list = await get('crons');
+  const q = page.query, from = Number(q.get('from')) || 0;
+  const list = await get('crons', { pool: q.get('pool'), match: q.get('match'), from, count: 50 });
   return [
-    h('div', { class: 'row' }, h('h1', { class: 'grow' }, 'Cron'), button('New cron', () => cronForm(), 'primary')),
+    h('div', { class: 'row' }, h('h1', { class: 'grow' }, 'Cron'), poolPick(list.pools, q.get('pool')), searchFor('crons', 'Name or queue', q.get('match')), button('New cron', () => cronForm(), 'primary')),
     table(['Name', 'When', 'Queue', 'Next', h('th', { scope: 'col', class: 'opt' }, 'Last'), h('th', { scope: 'col', class: 'opt' }, 'Missed'), ''], list.crons.map((c) => h('tr', { 'data-key': c.pool + '/' + c.namespace + '/' + c.name },
       h('td', { class: 'name' }, c.name, ' ', c.namespace !== 'default' && h('span', { class: 'tag' }, c.namespace), ' ', poolTag(c.pool)),
       h('td', null, h('code', null, c.spec), ' ', h('span', { class: 'muted small' }, c.zone || 'UTC')),
       h('td', { class: 'name' }, h('a', { href: '#/queue/' + c.queue_ref }, c.queue)), h('td', null, when(c.next_at)), h('td', { class: 'opt' }, when(c.last_at)), h('td', { class: 'opt' }, c.catchup),
       h('td', { class: 'acts' }, button('Change', () => cronForm(c)), ' ', button('Delete', () => ask({ title: 'Delete ' + c.name, path: 'crons/delete', body: () => ({ pool: c.pool, namespace: c.namespace, name: c.name }), label: 'Delete it', danger: true }), 'danger')))),
-    'No recurring jobs. A cron enqueues one job at each of its times.'),
+    q.get('match') ? 'No cron matches.' : 'No recurring jobs. A cron enqueues one job at each of its times.'),
+    pager(from, 50, list.total),
     h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'CRON LIST'), ', ', h('code', null, 'CRON SET name "0 3 * * *" queue payload')),
   ];
 };
@@ -875,13 +880,15 @@ function userRow(u, pools) {
 }
 
 pages.access = async () => {
-  const [tokens, users] = await Promise.all([get('tokens'), get('users')]);
+  const q = page.query, from = Number(q.get('from')) || 0, usersFrom = Number(q.get('users_from')) || 0;
+  const [tokens, users] = await Promise.all([get('tokens', { pool: q.get('pool'), match: q.get('match'), from, count: 50 }), get('users', { from: usersFrom, count: 50 })]);
   return [
     h('h1', null, 'Access'),
     h('div', { class: 'row' }, h('h2', { class: 'grow' }, 'Users of the RESP port'), button('New user', () => userForm(null, tokens.pools), 'primary')),
     table(['Name', 'May', 'Queues', num('Passwords', 'opt'), num('Connected', 'opt'), ''], users.users.map((u) => userRow(u, tokens.pools)), 'This daemon serves no Redis clients.'),
+    pager(usersFrom, 50, users.total, 'users_from'),
     h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'ACL LIST'), '. Users of the configuration file are changed there and taken by SIGHUP.'),
-    h('div', { class: 'row' }, h('h2', { class: 'grow' }, 'Tokens of the HTTP API'), button('New token', () => ask({ title: 'New token', text: 'For one namespace of one pool, over HTTP.', path: 'tokens', label: 'Make it',
+    h('div', { class: 'row' }, h('h2', { class: 'grow' }, 'Tokens of the HTTP API'), poolPick(tokens.pools, q.get('pool')), searchFor('tokens', 'Namespace or description', q.get('match')), button('New token', () => ask({ title: 'New token', text: 'For one namespace of one pool, over HTTP.', path: 'tokens', label: 'Make it',
       fields: [{ name: 'pool', label: 'Pool', type: 'select', options: tokens.pools, value: 'default' }, { name: 'namespace', label: 'Namespace' }, { name: 'description', label: 'What it is for' }, { name: 'token', label: 'Of your own, 20 characters or more; empty makes one', optional: true }],
       done: (r) => reveal('The new token', 'Clients send:', r.token) }), 'primary')),
     table(['Namespace', 'Token', h('th', { scope: 'col', class: 'opt' }, 'What it is for'), 'Limit', ''], tokens.tokens.map((t) => h('tr', { 'data-key': t.pool + t.namespace + t.token },
@@ -894,7 +901,8 @@ pages.access = async () => {
       t.limit && [button('No limit', () => ask({ title: 'Take the limit away', path: 'limits/delete', body: () => ({ namespace: t.namespace, token: shownToken(t) }), label: 'Take it away' })), ' '],
       button('Rotate…', () => successor(t)), ' ',
       !t.fixed && button('Delete', () => ask({ title: 'Delete the token', text: 'Clients that use it are refused at once.', path: 'tokens/delete', body: () => ({ namespace: t.namespace, token: shownToken(t) }), label: 'Delete it', danger: true }), 'danger')))),
-    'No tokens: nobody can use the HTTP API.'),
+    q.get('match') || q.get('pool') ? 'No token matches.' : 'No tokens: nobody can use the HTTP API.'),
+    pager(from, 50, tokens.total),
     h('p', { class: 'muted small' }, 'The same by command: ', h('code', null, 'pawl token list NAMESPACE')),
   ];
 };
