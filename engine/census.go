@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,10 @@ type Census struct {
 	At     state.Millis // wall
 	Queues []QueueView  // sorted by key
 	Crons  []state.Cron // sorted
+	// Ended are the totals of queues that were forgotten, by pool, since the state was
+	// read at the start. A queue is in here or in Queues, or, where it was forgotten
+	// meanwhile, perhaps in neither until the next census; never in both.
+	Ended map[string]state.Totals
 }
 
 // censusCache shares one census between all who ask while it is young, and lets go
@@ -64,6 +69,7 @@ func (e *Engine) takeCensus() *Census {
 	c := &Census{}
 	e.glimpse(func() {
 		c.At = e.clock.wall(e.now)
+		c.Ended = maps.Clone(e.st.Ended()) // before the queues
 		c.Queues = make([]QueueView, 0, e.st.QueueCount())
 	})
 	for cron := uint32(1); cron != 0; {

@@ -250,6 +250,7 @@ type QueueInfo struct {
 // QueueView is a queue as operators see it.
 type QueueView struct {
 	Key                          string
+	Serial                       uint64 // of this queue: another one of the same key has a higher one
 	Ready, Delayed, Leased, Dead int64
 	Bytes                        int64 // payload bytes of ready, delayed and leased jobs
 	Paused                       bool

@@ -22,7 +22,7 @@ func (e *Engine) stats(c *Stats) error {
 func (e *Engine) queueView(q state.QueueID) QueueView {
 	s := e.st.Queue(q)
 	v := QueueView{
-		Key: s.Key, Ready: int64(s.Ready), Delayed: int64(s.Delayed), Leased: int64(s.Leased), Dead: int64(s.Dead),
+		Key: s.Key, Serial: s.Serial, Ready: int64(s.Ready), Delayed: int64(s.Delayed), Leased: int64(s.Leased), Dead: int64(s.Dead),
 		Bytes: int64(s.Bytes), Totals: s.Totals, Settings: s.Settings, Waiting: e.waiters.length(s.Key),
 	}
 	if s.PausedUntil > e.now {

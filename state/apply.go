@@ -208,6 +208,7 @@ func (s *State) applyForget(r *Record) string {
 	if q.idle {
 		s.unlinkIdle(i, q)
 	}
+	s.remember(q)
 	s.queueOf.remove(q.key)
 	s.queues.release(i)
 	return ""

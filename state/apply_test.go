@@ -370,6 +370,10 @@ func TestQueuesComeAndGo(t *testing.T) {
 			size = len(write(t, s))
 		}
 	}
+	// But for what they did.
+	if ended, want := s.Ended(), s.Totals(); len(ended) != 1 || ended["p"] != want || want.Delivered != 20_000 {
+		t.Errorf("what has ended did %+v, want all: %+v", ended, want)
+	}
 	check(t, s)
 	if _, ok := s.Earliest(); ok {
 		t.Error("something is still to come")

@@ -1,5 +1,7 @@
 package state
 
+import "strings"
+
 // queue is one entry of the table of queues.
 type queue struct {
 	key    string
@@ -133,6 +135,24 @@ func (s *State) setPause(i uint32, until Millis) {
 	q.pausedUntil = until
 	s.touch(i)
 }
+
+// remember keeps what a queue did that is forgotten.
+func (s *State) remember(q *queue) {
+	pool, _, _ := SplitQueueKey(q.key)
+	t, known := s.ended[pool]
+	t.add(q.totals)
+	if !known {
+		pool = strings.Clone(pool) // not the whole key
+	}
+	if s.ended == nil {
+		s.ended = map[string]Totals{}
+	}
+	s.ended[pool] = t
+}
+
+// Ended are the totals of queues that were forgotten, by pool, since this State was
+// made: they are in no snapshot. The map is the state's own.
+func (s *State) Ended() map[string]Totals { return s.ended }
 
 // count adds to a total of the queue and to that of the store.
 func (s *State) count(q *queue, add func(*Totals)) {

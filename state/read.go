@@ -36,6 +36,7 @@ type Job struct {
 // Queue is a copy of what the state knows of one queue.
 type Queue struct {
 	ID                           QueueID
+	Serial                       uint64 // never used again, unlike ID and Key; a queue made later has a higher one
 	Key                          string
 	Ready, Delayed, Leased, Dead uint32
 	Bytes                        uint64 // payload bytes of ready, delayed and leased jobs
@@ -174,7 +175,7 @@ func (s *State) Settings(q QueueID) Settings { return s.settingsOf(s.queues.at(u
 func (s *State) Queue(id QueueID) Queue {
 	q := s.queues.at(uint32(id))
 	v := Queue{
-		ID: id, Key: q.key,
+		ID: id, Serial: q.serial, Key: q.key,
 		Ready: q.ready, Delayed: q.delayed, Leased: q.leased, Dead: q.dead,
 		Bytes: q.bytes, PausedUntil: q.pausedUntil,
 		Totals: q.totals, Settings: s.settingsOf(q),

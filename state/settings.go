@@ -40,6 +40,20 @@ type Totals struct {
 	Enqueued, Delivered, Acked, Nacked, Released, Expired, Buried, Dead, Deleted, Lapsed, Redriven uint64
 }
 
+func (t *Totals) add(o Totals) {
+	t.Enqueued += o.Enqueued
+	t.Delivered += o.Delivered
+	t.Acked += o.Acked
+	t.Nacked += o.Nacked
+	t.Released += o.Released
+	t.Expired += o.Expired
+	t.Buried += o.Buried
+	t.Dead += o.Dead
+	t.Deleted += o.Deleted
+	t.Lapsed += o.Lapsed
+	t.Redriven += o.Redriven
+}
+
 // Settings of a queue. The zero value is the default: no limits.
 type Settings struct {
 	Tries      uint16 // failures until dead; 0 is no limit

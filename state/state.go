@@ -28,9 +28,10 @@ type State struct {
 	cronOf   map[cronName]uint32
 	metaOf   map[string]uint32
 
-	lives  map[uint32]Live // by generation
-	jobsIn [5]uint64       // by Place
-	bytes  uint64          // payload bytes of jobs that are not dead
+	lives  map[uint32]Live   // by generation
+	ended  map[string]Totals // by pool: of queues that were forgotten, since New
+	jobsIn [5]uint64         // by Place
+	bytes  uint64            // payload bytes of jobs that are not dead
 
 	marks []mark // scratch of the ranges
 

@@ -80,7 +80,20 @@ func TestOtherQueuesOnlyRise(t *testing.T) {
 		return slices.IndexFunc(e.census.Queues, func(v engine.QueueView) bool { return v.Key == "default/"+name+"/mail" })
 	}
 	does := func(name string, n uint64) { e.census.Queues[queue(name)].Totals.Enqueued += n }
-	goes := func(name string) { e.census.Queues = slices.Delete(e.census.Queues, queue(name), queue(name)+1) }
+	leaves := func(name string) engine.QueueView {
+		v := e.census.Queues[queue(name)]
+		e.census.Queues = slices.Delete(e.census.Queues, queue(name), queue(name)+1)
+		return v
+	}
+	e.census.Ended = map[string]state.Totals{}
+	goes := func(name string) {
+		ended := e.census.Ended["default"]
+		ended.Enqueued += leaves(name).Totals.Enqueued
+		e.census.Ended["default"] = ended
+	}
+	for i := range e.census.Queues {
+		e.census.Queues[i].Serial = uint64(i + 1)
+	}
 	check := func(when, want string) {
 		t.Helper()
 		var got []string
@@ -95,18 +108,32 @@ func TestOtherQueuesOnlyRise(t *testing.T) {
 		}
 	}
 	check("first", "tenant-00000:0 tenant-00001:1000 tenant-00002:2000 (other):7000")
-	e.census.Queues = slices.Insert(e.census.Queues, 0, engine.QueueView{Key: "default/a/mail", Totals: state.Totals{Enqueued: 500}})
+	e.census.Queues = slices.Insert(e.census.Queues, 0, engine.QueueView{Key: "default/a/mail", Serial: 6, Totals: state.Totals{Enqueued: 500}})
 	check("one comes that is first by name", "tenant-00000:0 tenant-00001:1000 tenant-00002:2000 (other):7500")
+	does("tenant-00004", 7)
 	goes("tenant-00004")
-	check("one of the others goes", "tenant-00000:0 tenant-00001:1000 tenant-00002:2000 (other):7500")
+	check("one of the others has jobs and goes", "tenant-00000:0 tenant-00001:1000 tenant-00002:2000 (other):7507")
 	does("tenant-00003", 10)
-	check("one of the others has a job", "tenant-00000:0 tenant-00001:1000 tenant-00002:2000 (other):7510")
+	check("one of the others has a job", "tenant-00000:0 tenant-00001:1000 tenant-00002:2000 (other):7517")
+	does("tenant-00001", 20)
+	does("tenant-00003", 1)
 	goes("tenant-00001")
-	check("there is room", "a:500 tenant-00000:0 tenant-00002:2000 (other):7510")
-	s.SetMaxQueueSeries(1)
-	check("fewer may have series", "a:500 (other):7510")
+	check("one that has series has jobs and goes: there is room", "a:500 tenant-00000:0 tenant-00002:2000 (other):7538")
+	e.census.Queues = append(e.census.Queues, engine.QueueView{Key: "default/z/mail", Serial: 7})
+	away := leaves("tenant-00003")
+	check("one of the others is in no table for a moment", "a:500 tenant-00000:0 tenant-00002:2000 (other):7538")
+	e.census.Queues = append(e.census.Queues, away)
+	does("tenant-00003", 2)
+	check("it is back", "a:500 tenant-00000:0 tenant-00002:2000 (other):7540")
+	does("tenant-00000", 4)
+	goes("tenant-00000")
+	e.census.Queues = slices.Insert(e.census.Queues, 1, engine.QueueView{Key: "default/tenant-00000/mail", Serial: 8, Totals: state.Totals{Enqueued: 30}})
+	check("one goes, and another comes by its name", "a:500 tenant-00000:30 tenant-00002:2000 (other):7544")
 	does("tenant-00002", 5)
-	check("one that had has a job", "a:500 (other):7515")
+	s.SetMaxQueueSeries(1)
+	check("one that had series has a job, and fewer may have them", "a:500 (other):7549")
+	does("tenant-00002", 5)
+	check("one that had series has a job", "a:500 (other):7554")
 }
 
 // BenchmarkScrape is one scrape of 10,000 queues that all have series, 180,000 of

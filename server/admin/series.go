@@ -11,11 +11,19 @@ import (
 
 // queueSeries says which queues have series of their own: the first by name, but
 // one that has them keeps them while it lives, for in and out of the sum of the
-// others it would take its counts with it.
+// others it would take its counts with it. What one did after it was shown last goes
+// to the others when it ends.
 type queueSeries struct {
-	mu   sync.Mutex      // held while a census is taken: none may come behind a later one
-	own  map[string]bool // guarded by mu; by key
-	rest lmstfy.Rising   // guarded by mu; counters of all others, in the order of queueMetrics
+	mu     sync.Mutex          // held while a census is taken: none may come behind a later one
+	own    map[string]ownQueue // guarded by mu; by key
+	newest uint64              // guarded by mu; serial of the youngest queue that has been seen
+	rest   lmstfy.Rising       // guarded by mu; counters of all others, in the order of queueMetrics
+}
+
+// ownQueue is a queue that has series, as it was shown last.
+type ownQueue struct {
+	serial uint64    // another one of its name may have come since
+	counts []float64 // in the order of queueMetrics
 }
 
 // seriesOf is what one scrape shows.
@@ -31,35 +39,42 @@ func (q *queueSeries) take(e Engine, most int) seriesOf {
 	census := e.Census()
 	room := most
 	for i := range census.Queues {
-		if q.own[census.Queues[i].Key] {
+		if _, had := q.own[census.Queues[i].Key]; had {
 			room--
 		}
 	}
 	var s seriesOf
-	own := make(map[string]bool, min(most, len(census.Queues)))
+	s.other = make([]float64, len(queueMetrics))
+	own := make(map[string]ownQueue, min(most, len(census.Queues)))
+	newest := q.newest
 	for i := range census.Queues {
 		v := &census.Queues[i]
-		had := q.own[v.Key]
+		newest = max(newest, v.Serial)
+		_, had := q.own[v.Key]
 		switch {
 		case had && len(own) < most:
 		case !had && room > 0:
 			room--
-		default:
-			if s.rest = append(s.rest, v); had { // there is room for fewer now
-				q.rest.Include(countsOf(v))
+			if v.Serial <= q.newest { // it was one of the others
+				q.rest.Exclude(countsOf(v))
 			}
+		default:
+			s.rest = append(s.rest, v)
+			lmstfy.AddCounts(s.other, queueMetrics, v)
 			continue
 		}
-		own[v.Key] = true
+		own[v.Key] = ownQueue{v.Serial, countsOf(v)}
 		s.own = append(s.own, v)
 	}
-	q.own = own
-	s.other = make([]float64, len(queueMetrics))
-	for k := range queueMetrics {
-		for _, v := range s.rest {
-			s.other[k] += queueMetrics[k].Value(v)
+	for _, ended := range census.Ended {
+		lmstfy.AddCounts(s.other, queueMetrics, &engine.QueueView{Totals: ended})
+	}
+	for key, was := range q.own {
+		if now, still := own[key]; !still || now.serial != was.serial { // it has ended, or there is room for fewer now
+			q.rest.Include(was.counts)
 		}
 	}
+	q.own, q.newest = own, newest
 	q.rest.Take(s.other)
 	for k := range s.other {
 		if queueMetrics[k].Kind == prometheus.CounterValue {
@@ -72,8 +87,6 @@ func (q *queueSeries) take(e Engine, most int) seriesOf {
 // countsOf are the values of queueMetrics.
 func countsOf(v *engine.QueueView) []float64 {
 	values := make([]float64, len(queueMetrics))
-	for k := range queueMetrics {
-		values[k] = queueMetrics[k].Value(v)
-	}
+	lmstfy.AddCounts(values, queueMetrics, v)
 	return values
 }

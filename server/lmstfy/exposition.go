@@ -85,25 +85,35 @@ func (p *pools) begin(e Engine) {
 	}
 }
 
-// sum adds up what the queues of each pool have, of those that had any too.
+// sum adds up what the queues of each pool have, of those that had any too, and what
+// those did that have ended.
 func (p *pools) sum(census *engine.Census) map[string][]float64 {
 	now := map[string][]float64{state.DefaultPool: make([]float64, len(perPool))}
 	for pool := range p.sums {
 		now[pool] = make([]float64, len(perPool))
 	}
+	of := func(pool string) []float64 {
+		if now[pool] == nil {
+			now[pool] = make([]float64, len(perPool))
+		}
+		return now[pool]
+	}
 	for i := range census.Queues {
 		v := &census.Queues[i]
 		pool, _, _ := state.SplitQueueKey(v.Key)
-		sums := now[pool]
-		if sums == nil {
-			sums = make([]float64, len(perPool))
-			now[pool] = sums
-		}
-		for k := range perPool {
-			sums[k] += perPool[k].Value(v)
-		}
+		AddCounts(of(pool), perPool, v)
+	}
+	for pool, totals := range census.Ended {
+		AddCounts(of(pool), perPool, &view{Totals: totals})
 	}
 	return now
+}
+
+// AddCounts adds the values that a queue has of series to sums.
+func AddCounts(sums []float64, series []QueueSeries, v *engine.QueueView) {
+	for k := range series {
+		sums[k] += series[k].Value(v)
+	}
 }
 
 // collect gives the sums of all pools, and the census that they are of.

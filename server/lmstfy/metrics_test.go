@@ -126,7 +126,8 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// TestPoolCountersOnlyRise: not when a queue goes, and from 0 after a restart.
+// TestPoolCountersOnlyRise: also when a queue goes, with all that it has done, and from
+// 0 after a restart.
 func TestPoolCountersOnlyRise(t *testing.T) {
 	bubble(t, lmstfy.Options{SkipTokens: true}, func(t *testing.T, s *shop) {
 		const name = "redis_publish_jobs{pool=default}"
@@ -146,8 +147,17 @@ func TestPoolCountersOnlyRise(t *testing.T) {
 			t.Fatal(err, gone.Err())
 		}
 		check(3)
+		for range 2 { // done and gone between two scrapes
+			for range 5 {
+				send(t, s.public, "PUT", "/api/ns/a", "x")
+			}
+			if err := s.engine.Wait(s.engine.Submit(gone)); err != nil || gone.Err() != nil {
+				t.Fatal(err, gone.Err())
+			}
+		}
+		check(13)
 		send(t, s.public, "PUT", "/api/ns/b", "x")
-		check(4)
+		check(14)
 		servertest.Close(t, s.engine)
 		s.open(lmstfy.Options{SkipTokens: true})
 		check(0)
