@@ -8,3 +8,13 @@ var CopyOf = copyOf
 
 // WithStore is withStore.
 var WithStore = withStore
+
+// What a repair and a start do about what interrupted repairs have left.
+var (
+	FindInterrupted = interrupted
+	NameInterrupted = nameInterrupted
+	WarnInterrupted = warnInterrupted
+)
+
+// Encode is what the file STORE has.
+func (id Identity) Encode() []byte { return id.encode() }

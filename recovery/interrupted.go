@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"pawl/internal/vfs"
-	"pawl/snapshot"
 )
 
 // A repair in place that the power interrupted in the moment of the exchange leaves
@@ -46,7 +45,7 @@ func interrupted(fsys vfs.FS, dir string, own Identity) (found []Interrupted, er
 		}
 		left := Interrupted{Path: filepath.Join(filepath.Dir(dir), entry.Name())}
 		id, err := readIdentity(fsys, left.Path, false)
-		if err != nil || id.ID == (snapshot.StoreID{}) || id.ID != own.ID || id.History == own.History {
+		if err != nil || id.ID != own.ID || id.History == own.History {
 			continue
 		}
 		left.Repaired, left.Kept = id.History > own.History, left.Path
