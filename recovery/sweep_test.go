@@ -1,12 +1,15 @@
 package recovery_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,9 +62,10 @@ func TestSweep(t *testing.T) {
 		must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan struct{})
+		var told bytes.Buffer
 		go func() {
 			defer close(over)
-			recovery.Sweep(ctx, recovery.SweepOptions{FS: disk, Dir: "/store", Every: time.Minute})
+			recovery.Sweep(ctx, recovery.SweepOptions{FS: disk, Dir: "/store", Every: time.Minute, Log: slog.New(slog.NewTextHandler(&told, nil))})
 		}()
 		synctest.Wait()
 		abandoned(t, disk)
@@ -72,8 +76,9 @@ func TestSweep(t *testing.T) {
 			name string
 			do   func()
 			want bool
+			told string
 		}{
-			{"a tool looks", func() {}, true},
+			{"a tool looks", func() {}, true, ""},
 			{"it is killed, and the disk removes nothing", func() {
 				must(t, tool.Close())
 				disk.Inject(func(op waltest.Op) waltest.Fault {
@@ -82,14 +87,19 @@ func TestSweep(t *testing.T) {
 					}
 					return waltest.Fault{}
 				})
-			}, true},
-			{"the disk is well again", func() { disk.Inject(nil) }, false},
+			}, true, "cannot remove the copy of a tool"},
+			{"the disk is well again", func() { disk.Inject(nil) }, false, "removed the copy of a tool"},
+			{"there is nothing any more", func() {}, false, ""},
 		} {
+			told.Reset()
 			step.do()
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if got := isThere(disk, "/store/live.tmp"); got != step.want {
 				t.Errorf("%s: the copy is there: %v, want %v", step.name, got, step.want)
+			}
+			if got := told.String(); strings.Count(got, "\n") != min(len(step.told), 1) || !strings.Contains(got, step.told) {
+				t.Errorf("%s: it said %q, want %q", step.name, got, step.told)
 			}
 		}
 		cancel()
@@ -168,6 +178,55 @@ func TestSweepOfBackups(t *testing.T) {
 		cancel()
 		<-over
 	})
+}
+
+// What is removed below the backups is told, and what cannot be; not that there is
+// no directory of them yet, nor what is not theirs. That is not held afterwards.
+func TestSweepOfBackupsIsTold(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		name, made, fails, told string
+	}{
+		{"nothing is there", "", "", ""},
+		{"one was killed", "/backups/killed.copying", "", "removed a backup"},
+		{"one is somebody else's", "/backups/other.copying", "", ""},
+		{"the disk does not list", "/backups/killed.copying", "readdir", "cannot look for backups"},
+		{"the disk gives no lock", "/backups/killed.copying", "lock", "cannot remove a backup"},
+		{"the disk does not remove", "/backups/killed.copying", "remove", "cannot remove a backup"},
+	} {
+		disk := waltest.NewDisk()
+		must(t, disk.Mkdir("/store", 0o700))
+		if tt.made != "" {
+			must(t, disk.Mkdir("/backups", 0o700))
+			must(t, disk.Mkdir(tt.made, 0o700))
+		}
+		if tt.made == "/backups/other.copying" {
+			must(t, disk.Mkdir(tt.made+"/photos", 0o700))
+		}
+		disk.Inject(func(op waltest.Op) waltest.Fault {
+			if op.Kind == tt.fails {
+				return waltest.Fault{Err: broken}
+			}
+			return waltest.Fault{}
+		})
+		var fsys vfs.FS = disk
+		if tt.fails == "lock" {
+			fsys = noLocks{disk}
+		}
+		var told bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // it looks once
+		recovery.Sweep(ctx, recovery.SweepOptions{FS: fsys, Dir: "/store", Backups: "/backups", Every: time.Hour, Log: slog.New(slog.NewTextHandler(&told, nil))})
+		if got := told.String(); strings.Count(got, "\n") != min(len(tt.told), 1) || !strings.Contains(got, tt.told) {
+			t.Errorf("%s: it said %q, want %q", tt.name, got, tt.told)
+		}
+		disk.Inject(nil)
+		if tt.made != "" && isThere(disk, tt.made) {
+			lock, err := disk.Lock(tt.made)
+			must(t, err)
+			must(t, lock.Close())
+		}
+	}
 }
 
 // Nobody may take what a tool makes for abandoned, or for his own, while it is made.
