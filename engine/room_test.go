@@ -187,3 +187,21 @@ func TestAStayIsOneGroup(t *testing.T) {
 		}
 	})
 }
+
+// A group ends when it is large enough, here with 4 KiB, although it has room for more:
+// who waits for the first of it does not wait for all.
+func TestGroupsEndWhenTheyAreLargeEnough(t *testing.T) {
+	inBubble(t, engine.Options{}, func(t *testing.T, s *shop) {
+		var cmds []engine.Command
+		for range 40 {
+			cmds = append(cmds, &engine.Enqueue{Queue: key("mail"), Payload: make([]byte, 1000)})
+		}
+		before := s.wal.Stats().Groups
+		if err := s.e.Do(cmds...); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.wal.Stats().Groups - before; n < 8 {
+			t.Errorf("40 KB went in %d groups, want at least 8", n)
+		}
+	})
+}
