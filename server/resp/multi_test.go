@@ -1,6 +1,7 @@
 package resp_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -52,10 +53,39 @@ func TestTransactionIsBounded(t *testing.T) {
 		}
 		before := f.readyIn("q")
 		c.expect(tooLarge, test.next...)
-		c.expect(tooLarge, acks(1023)...)
 		c.expect("-EXECABORT Transaction discarded because of previous errors.", "EXEC")
 		if after := f.readyIn("q"); len(after) != len(before) {
 			t.Errorf("%s: %d jobs were enqueued", test.what, len(after)-len(before))
 		}
+	}
+}
+
+// What was queued counts as memory of its connection until EXEC or DISCARD, and no
+// longer; CLIENT LIST says how many commands it is.
+func TestTransactionLetsGo(t *testing.T) {
+	d, _ := startFake(t, resp.Options{})
+	c := d.dial()
+	buffers := func() (n int) {
+		_, rest, _ := strings.Cut(c.do("INFO", "memory"), "used_memory_client_buffers:")
+		if _, err := fmt.Sscan(rest, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	other, before := d.dial(), 0
+	for i, end := range slices.Repeat([]string{"EXEC", "DISCARD"}, 10) {
+		if i == 2 {
+			before = buffers()
+		}
+		c.expect("+OK", "MULTI")
+		c.expect("+QUEUED", "ENQUEUE", "q", strings.Repeat("x", 3000))
+		c.expect("+QUEUED", "ENQUEUE", "q", "x")
+		if got := other.do("CLIENT", "LIST"); !strings.Contains(got, " multi=2 ") {
+			t.Errorf("of two commands queued: %s", got)
+		}
+		c.do(end)
+	}
+	if after := buffers(); after > before+3000 {
+		t.Errorf("%d bytes are held after 18 transactions, %d before", after, before)
 	}
 }
