@@ -153,6 +153,7 @@ func (s *Scrubber) generations(ctx context.Context, slow *slowFS) {
 	for _, damage := range history.Damaged {
 		s.report(ctx, damage)
 	}
+	slow.fromDisk = true
 	for _, info := range history.Linked {
 		if ctx.Err() != nil {
 			return
@@ -189,18 +190,26 @@ func (s *Scrubber) report(ctx context.Context, err error) {
 	}
 }
 
-// slowFS reads no more than so many bytes a second, from the disk and not from
-// the page cache.
+// slowFS reads no more than so many bytes a second.
 type slowFS struct {
 	vfs.FS
 	ctx      context.Context // of one Round
 	scrubber *Scrubber
+
+	// fromDisk says that files are read from the disk and not from the page cache.
+	// A generation that is being written, or will be, keeps its pages: without them
+	// a write of less than a page reads the rest of it first, under everybody's
+	// commit.
+	fromDisk bool
 }
 
 func (f *slowFS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
 	file, err := f.FS.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
+	}
+	if !f.fromDisk {
+		return &slowFile{file, f}, nil
 	}
 	if err := file.DropCache(); err != nil {
 		return nil, errors.Join(err, file.Close())

@@ -3,11 +3,13 @@ package recovery_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"pawl/internal/vfs"
 	"pawl/recovery"
 	"pawl/wal"
 	"pawl/wal/waltest"
@@ -55,6 +57,63 @@ func TestScrubber(t *testing.T) {
 		}
 	}
 	must(t, w.close())
+}
+
+// The scrubber has what it verifies read from the disk, and leaves the pages of
+// generations that are written, or will be, where they are.
+func TestScrubberDropsClosedFilesOnly(t *testing.T) {
+	disk, p := waltest.NewDisk(), newPast()
+	w, err := openWorld(disk, "/store", 400, p)
+	must(t, err)
+	must(t, w.work(150))
+	drops := &dropFS{FS: disk, dropped: map[string]bool{}}
+	s := &recovery.Scrubber{FS: drops, Dir: "/store", Identity: w.store.Identity, Found: func(err error) { t.Error(err) }}
+	synctest.Test(t, func(t *testing.T) { must(t, s.Round(t.Context())) })
+	closed := map[string]bool{}
+	for _, g := range w.log.Generations() {
+		closed[wal.SegmentPath("/store/log", g.Generation)] = g.Sealed
+	}
+	var kept, verified, snapshots int
+	for _, name := range disk.Files() {
+		want := closed[name]
+		if strings.HasSuffix(name, ".snapshot") {
+			want = true
+			snapshots++
+		} else if want {
+			verified++
+		} else {
+			kept++
+		}
+		if drops.dropped[name] != want {
+			t.Errorf("%s: its pages were dropped: %v, want %v", name, drops.dropped[name], want)
+		}
+	}
+	if kept < 2 || verified == 0 || snapshots == 0 {
+		t.Errorf("%d files kept, %d generations and %d snapshots verified", kept, verified, snapshots)
+	}
+	must(t, w.close())
+}
+
+// dropFS notes whose pages are dropped.
+type dropFS struct {
+	vfs.FS
+	dropped map[string]bool
+}
+
+func (f *dropFS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	file, err := f.FS.OpenFile(name, flag, perm)
+	return &dropFile{file, name, f}, err
+}
+
+type dropFile struct {
+	vfs.File
+	name string
+	fs   *dropFS
+}
+
+func (f *dropFile) DropCache() error {
+	f.fs.dropped[f.name] = true
+	return f.File.DropCache()
 }
 
 // A generation whose first entries are damaged keeps the scrubber from none of the
