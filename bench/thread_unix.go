@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -16,7 +17,15 @@ import (
 // a thread, and the bytes wake that thread and nobody else. By way of the runtime's
 // poller each reply costs a read that finds nothing, two looks at the poller, and
 // the wake-up of a second thread.
-type threadSocket struct{ *os.File }
+type threadSocket struct {
+	*os.File
+	yielded time.Time
+}
+
+// yieldEvery is how often a reader lets the scheduler see its goroutine: of one not
+// seen for 10 ms the runtime takes the processor away in each call to come, and it
+// looks for such ones every 20 µs.
+const yieldEvery = 5 * time.Millisecond
 
 // ownThread makes a threadSocket of c, which is closed; ours is then the only
 // descriptor of the socket. What is no socket stays what it is.
@@ -44,7 +53,7 @@ func ownThread(c stream) (stream, error) {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	return &threadSocket{os.NewFile(uintptr(fd), "server")}, nil
+	return &threadSocket{File: os.NewFile(uintptr(fd), "server")}, nil
 }
 
 // SetReadDeadline bounds each of the reads from now on by the time until t, of
@@ -58,6 +67,10 @@ func (s *threadSocket) SetReadDeadline(t time.Time) error {
 
 // Read is that of a net.Conn, its errors as well.
 func (s *threadSocket) Read(p []byte) (int, error) {
+	if now := time.Now(); now.Sub(s.yielded) >= yieldEvery {
+		runtime.Gosched()
+		s.yielded = now
+	}
 	n, err := s.File.Read(p)
 	if errors.Is(err, unix.EAGAIN) {
 		err = os.ErrDeadlineExceeded
