@@ -32,6 +32,9 @@ func (n *nullEngine) Submit(cmds ...engine.Command) engine.LSN {
 	}
 	return 1
 }
+func (n *nullEngine) TrySubmit(cmds ...engine.Command) (lsn engine.LSN, decided int) {
+	return n.Submit(cmds...), len(cmds)
+}
 func (n *nullEngine) Wait(engine.LSN) error { return nil }
 func (n *nullEngine) Load(d *engine.Delivery) error {
 	d.Payload = append(d.Payload[:0], benchPayload...)

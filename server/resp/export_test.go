@@ -4,10 +4,7 @@ import "strings"
 
 // PollAtOnce has pollers take connections as soon as they can, and again, so that
 // streams of a few commands go through them.
-func (s *Server) PollAtOnce() { s.enough, s.worth = 0, 0 }
-
-// PollWhenWorth has pollers take them from as many on as they do without PollAtOnce.
-func (s *Server) PollWhenWorth() { s.worth = worthPolling }
+func (s *Server) PollAtOnce() { s.enough = 0 }
 
 // CommandRow is a row of the table, for the test of the documents.
 type CommandRow struct {

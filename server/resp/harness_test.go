@@ -33,7 +33,6 @@ type daemon struct {
 	addr      string
 	dir       string
 	stop      func()
-	prepare   func(*resp.Server) // before it serves; nil is nothing
 
 	grace  time.Duration // of Shutdown
 	cutOff bool          // it did not suffice
@@ -84,9 +83,6 @@ func (d *daemon) listen(opt resp.Options) {
 	}
 	d.addr = l.Addr().String()
 	d.s = newServer(opt)
-	if d.prepare != nil {
-		d.prepare(d.s)
-	}
 	served := make(chan error, 1)
 	go func() { served <- d.s.Serve(context.Background(), l) }()
 	stopped := false

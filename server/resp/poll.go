@@ -56,15 +56,11 @@ const deepPipeline = 16
 // what is read of it in one pass: nobody's megabytes stand between two others.
 const polledBytes = flushBytes
 
-// worthPolling is from how many connections on the poller takes any: two are served
-// faster by it, one alone by its own goroutine (docs/performance.md).
-const worthPolling = 2
-
 // isCalm says whether the connection is one for the poller: it has done plain
 // commands only for a while, and waits for nothing but its next command.
 func (c *conn) isCalm() bool {
 	switch {
-	case c.poller == nil, c.srv.connected.Load() < c.srv.worth, c.srv.stopped.Load(), c.engine() == nil,
+	case c.poller == nil, c.srv.stopped.Load(), c.engine() == nil,
 		c.calm < c.enough, c.fresh, c.eof, c.watching,
 		c.user == nil, c.tx != nil, c.monitor != nil, c.reply != replyOn:
 		return false

@@ -86,31 +86,6 @@ func TestPollerGoesOnBehindFetchWait(t *testing.T) {
 	}
 }
 
-// A connection alone keeps its goroutine; the second takes both to the poller.
-func TestPollerTakesNobodyAlone(t *testing.T) {
-	if portable {
-		t.Skip("there is no poller")
-	}
-	d := &daemon{t: t, dir: t.TempDir(), grace: patience, prepare: (*resp.Server).PollWhenWorth}
-	d.listen(resp.Options{})
-	if err := d.s.SetEngine(newFakeEngine()); err != nil {
-		t.Fatal(err)
-	}
-	one := d.dial()
-	for range 20 {
-		one.expect("+PONG", "PING")
-		if n := d.s.Numbers().Polled; n != 0 {
-			t.Fatalf("%d polled, with one connection", n)
-		}
-	}
-	two := d.dial()
-	d.until("the poller has both", func() bool {
-		one.expect("+PONG", "PING")
-		two.expect("+PONG", "PING")
-		return d.s.Numbers().Polled == 2
-	})
-}
-
 // A connection that sends plain commands comes to the poller, and leaves it for
 // all others.
 func TestPollerTakesPlainCommandsOnly(t *testing.T) {

@@ -101,8 +101,7 @@ type Setting struct {
 // goroutine.
 type Server struct {
 	opt      Options
-	enough   int   // of new connections, see seat; 1, other in tests
-	worth    int64 // connections from which on there is polling; worthPolling, other in tests
+	enough   int // of new connections, see seat; 1, other in tests
 	limits   Limits
 	log      *slog.Logger
 	started  time.Time
@@ -153,7 +152,6 @@ func New(opt Options) *Server {
 	s := &Server{
 		opt:       opt,
 		enough:    1,
-		worth:     worthPolling,
 		limits:    opt.Limits.withDefaults(),
 		log:       opt.Log,
 		started:   time.Now(),
