@@ -113,7 +113,7 @@ func (s *story) tell() {
 	p.kill() // with the lease open
 
 	p = daemon("data")
-	for ask("MOXY.STATS", "mail").Field("leased").Number() > 0 {
+	for ask("MOXY.STATS", "mail").Field("ready").Number() < 12 {
 		time.Sleep(5 * time.Millisecond)
 	}
 	// A time is given in seconds: let one begin between the two.
