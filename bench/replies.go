@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 )
 
 // Replies are what very many queues cost that live for one answer: a job comes,
@@ -44,9 +43,7 @@ func (o *FootprintOptions) replies(ctx context.Context, s *Server) (r Replies, e
 	if r.Right, err = s.rss(); err != nil {
 		return r, err
 	}
-	select {
-	case <-time.After(o.Rest):
-	case <-ctx.Done():
+	if !sleep(ctx, nil, o.Rest) {
 		return r, context.Cause(ctx)
 	}
 	if r.Later, err = s.rss(); err != nil {
